@@ -49,6 +49,8 @@ void serve_job_clear(serve_job *job) {
     oip_body_free(&job->body);
     fds__free(job->packed.data);
     job->packed = (fds__text){0};
+    fds__free(job->receipts);
+    job->receipts = NULL;
     serve_models_release(job->models);
     job->models = NULL;
 }
@@ -117,7 +119,7 @@ static void hand_back(serve_queue *q, serve_job **jobs, size_t count) {
 
 /* ---- one model's samples ---- */
 
-static void free_batch(serve_batch *b) {
+static void clear_batch(serve_batch *b) {
     fds__free(b->samples);
     fds__free(b->labels);
     fds__free(b->probs);
@@ -127,6 +129,7 @@ static void free_batch(serve_batch *b) {
     fds__free(b->shares);
     fds__free(b->payee_values);
     fds__free(b->payee_errors);
+    *b = (serve_batch){0};
 }
 
 static fds_status reserve(serve_batch *b, fds_error *err) {
@@ -214,21 +217,43 @@ static fds_status divide(serve_batch *b, fds__policy policy, fds_error *err) {
     return FDS_OK;
 }
 
-static fds_status compute(const fds_server *server, serve_batch *b, serve_job **jobs, size_t count,
-                          fds_error *err) {
-    size_t used = 0, size = fds__shape_size(b->model->info.shape);
-    fds_dataset *ds = NULL;
+/* Samples of finite numbers can be too large for a network. */
+static fds_status check_answers(const serve_batch *b, fds_error *err) {
+    for (size_t i = 0; i < b->count * b->model->info.classes; i++)
+        if (!isfinite(b->probs[i]))
+            return fds__fail(err, FDS_ERR_DIVERGED, "an answer is infinite or not a number");
+    return FDS_OK;
+}
+
+/* Takes the jobs' samples, all of one model. */
+static fds_status fill_batch(serve_batch *b, serve_job **jobs, size_t count, fds_error *err) {
+    size_t used = 0, size = fds__shape_size(jobs[0]->model->info.shape);
+    b->model = jobs[0]->model;
+    for (size_t i = 0; i < count; i++) {
+        const serve_job *job = jobs[i];
+        b->count += job->request.count;
+        b->has_values |= job->is_paid || job->as->is_explained || job->as->is_regression;
+    }
     TRY(reserve(b, err));
     for (size_t i = 0; i < count; i++) {
+        jobs[i]->batch = b;
         jobs[i]->first = used;
         memcpy(b->samples + used * size, jobs[i]->request.samples,
                jobs[i]->request.count * size * sizeof *b->samples);
         used += jobs[i]->request.count;
     }
+    return FDS_OK;
+}
+
+static fds_status compute(const fds_server *server, serve_batch *b, serve_job **jobs, size_t count,
+                          fds_error *err) {
+    fds_dataset *ds = NULL;
+    TRY(fill_batch(b, jobs, count, err));
     TRY(make_dataset(b, &ds, err));
     fds_status status = ask(b, ds, err);
     fds_dataset_free(ds);
     TRY(status);
+    TRY(check_answers(b, err));
     if (!b->has_values)
         return FDS_OK;
     add_up(b);
@@ -236,7 +261,8 @@ static fds_status compute(const fds_server *server, serve_batch *b, serve_job **
     return divide(b, is_signed ? FDS__POLICY_SIGNED : FDS__POLICY_CLIP, err);
 }
 
-static fds_status compose(const serve_batch *b, serve_job *job, fds_error *err) {
+static fds_status compose(serve_job *job, fds_error *err) {
+    const serve_batch *b = job->batch;
     const serve_model *m = b->model;
     size_t at = job->first;
     const oip_answers answers = {
@@ -252,23 +278,43 @@ static fds_status compose(const serve_batch *b, serve_job *job, fds_error *err) 
 
 /* ---- a round ---- */
 
+/* Whether the samples are to blame rather than this machine. */
+static bool is_of_input(fds_status status) {
+    return status == FDS_ERR_DIVERGED || status == FDS_ERR_USAGE || status == FDS_ERR_FORMAT;
+}
+
 static void fail(fds_server *server, serve_job *job, fds_status status, const fds_error *err) {
+    if (is_of_input(status)) {
+        serve_refuse(&job->reply, 400,
+                     "the model has no answer for these samples: are their "
+                     "numbers as large as those that it was trained with?");
+        return;
+    }
     serve_log_event(server, "failure", err->text);
     serve_refuse(&job->reply, status == FDS_ERR_NOMEM ? 503 : 500, "%s", fds_status_text(status));
     job->reply.retry_s = status == FDS_ERR_NOMEM;
 }
 
-/* Computes for all jobs[i] of one model and composes their answers. */
-static void answer_model(fds_server *server, serve_batch *b, serve_job **jobs, size_t count) {
+/* Computes for jobs of one model and composes their answers, with up to count batches; returns how many
+ * were used. Samples that the model cannot answer fail the batch that they are in: its halves are tried
+ * again, until they stand alone. */
+static size_t answer_model(fds_server *server, serve_batch *batches, serve_job **jobs,
+                           size_t count) {
     fds_error err = {0};
-    fds_status status = compute(server, b, jobs, count, &err);
+    fds_status status = compute(server, batches, jobs, count, &err);
+    atomic_fetch_add(&server->metrics.batches, 1);
+    if (is_of_input(status) && count > 1) {
+        clear_batch(batches);
+        size_t used = answer_model(server, batches, jobs, count / 2);
+        return used + answer_model(server, batches + used, jobs + count / 2, count - count / 2);
+    }
     for (size_t i = 0; i < count; i++) {
-        fds_status own = status == FDS_OK ? compose(b, jobs[i], &err) : status;
+        fds_status own = status == FDS_OK ? compose(jobs[i], &err) : status;
         if (own != FDS_OK)
             fail(server, jobs[i], own, &err);
     }
-    atomic_fetch_add(&server->metrics.predictions, status == FDS_OK ? b->count : 0);
-    atomic_fetch_add(&server->metrics.batches, 1);
+    atomic_fetch_add(&server->metrics.predictions, status == FDS_OK ? batches->count : 0);
+    return 1;
 }
 
 static void send_free(fds_server *server, serve_job *job) {
@@ -302,51 +348,37 @@ static void answer_log(fds_server *server, serve_job *job) {
     fds_text_free(data);
 }
 
-/* The jobs of one model among those that are not answered yet; *batch begins to describe them. */
-static size_t gather(serve_job **jobs, const serve_batch **batches, size_t count,
-                     const serve_batch *batch, serve_job **group, serve_batch *out) {
+/* The jobs of one model among those that are neither computed nor answered. */
+static size_t gather(serve_job **jobs, size_t count, serve_job **group) {
     size_t found = 0;
-    for (size_t i = 0; i < count; i++) {
-        serve_job *job = jobs[i];
-        if (job->reply.status || batches[i] || (found && job->model != out->model))
-            continue;
-        out->model = job->model;
-        out->count += job->request.count;
-        out->has_values |= job->is_paid || job->as->is_explained || job->as->is_regression;
-        batches[i] = batch;
-        group[found++] = job;
-    }
+    for (size_t i = 0; i < count; i++)
+        if (!jobs[i]->reply.status && !jobs[i]->batch &&
+            (!found || jobs[i]->model == group[0]->model))
+            group[found++] = jobs[i];
     return found;
 }
 
 static void answer(fds_server *server, serve_job **jobs, size_t count) {
     serve_job *group[MOST_JOBS], *paid[MOST_JOBS];
     serve_batch *made = fds__alloc_zero(count, sizeof *made); /* at most one per job */
-    const serve_batch *batches[MOST_JOBS] = {NULL}, *paid_batches[MOST_JOBS];
-    size_t models = 0, found, paid_count = 0;
+    size_t used = 0, found, paid_count = 0;
     for (size_t i = 0; i < count; i++)
         if (!made)
             serve_refuse(&jobs[i]->reply, 503, "out of memory");
         else if (jobs[i]->kind == SERVE_JOB_LOG)
             answer_log(server, jobs[i]);
     serve_charge_check(server, jobs, count);
-    while (made && models < count &&
-           (found = gather(jobs, batches, count, &made[models], group, &made[models])) > 0)
-        answer_model(server, &made[models++], group, found);
-    for (size_t i = 0; i < count; i++) {
-        if (jobs[i]->reply.status)
-            continue;
-        if (jobs[i]->is_paid) {
-            paid_batches[paid_count] = batches[i];
+    while ((found = gather(jobs, count, group)) > 0)
+        used += answer_model(server, made + used, group, found);
+    for (size_t i = 0; i < count; i++)
+        if (!jobs[i]->reply.status && jobs[i]->is_paid)
             paid[paid_count++] = jobs[i];
-        } else {
+        else if (!jobs[i]->reply.status)
             send_free(server, jobs[i]);
-        }
-    }
     if (paid_count)
-        serve_charge(server, paid, paid_batches, paid_count);
-    for (size_t i = 0; i < models; i++)
-        free_batch(&made[i]);
+        serve_charge(server, paid, paid_count);
+    for (size_t i = 0; i < used; i++)
+        clear_batch(&made[i]);
     fds__free(made);
 }
 

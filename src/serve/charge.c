@@ -2,15 +2,99 @@
  * Money for the predictions of a batch: one charge per sample, one transaction for all of them.
  *
  * The samples of a request with the idempotency key K have the keys "K", "K 1", "K 2", ... in the
- * ledger; K itself has no blanks. The answer is kept with the first. A request that was cut short by a
- * low balance may be sent again: what is paid stays paid, and only the rest is charged. */
+ * ledger; K itself has no blanks. The answer is kept with the first. A request that was paid before gets
+ * that answer, whatever the price and the run are by now. One that was cut short by a low balance may be
+ * sent again: what is paid stays paid, and only the rest is charged. */
 #include "serve/serve.h"
 
 #include <math.h>
 
 enum { LEDGER_KEY = 256, MOST_ANSWER = 65536, LABEL = FDS__NUMBER };
 
+/* The key of sample k in the ledger. */
+static const char *write_key(const serve_job *job, size_t k, char out[LEDGER_KEY]) {
+    snprintf(out, LEDGER_KEY, k ? "%s %zu" : "%s", job->key, k);
+    return out;
+}
+
+/* ---- answers ---- */
+
+/* What is sent for a paid job: the body with the numbers of its entries. */
+static fds_status send(serve_job *job, const oip_body *body, bool is_repeated, fds_error *err) {
+    serve_reply *r = &job->reply;
+    *r = (serve_reply){.status = 200, .type = SERVE_JSON, .is_repeated = is_repeated};
+    return body->hole_count <= job->request.count
+               ? oip_finish(body, job->receipts, &r->body, &r->json_size, err)
+               : fds__fail(err, FDS_ERR_CORRUPT,
+                           "a kept answer has other samples than its request");
+}
+
+/* The same with the answer that was kept under the key. */
+static fds_status send_kept(serve_job *job, const void *answer, size_t size, fds_error *err) {
+    oip_body body = {0};
+    fds_status status = oip_unpack(answer, size, &body, err);
+    if (status == FDS_OK)
+        status = send(job, &body, true, err);
+    oip_body_free(&body);
+    return status;
+}
+
+/* It is paid, but cannot be told: the same key asks again. */
+static void fail_sending(fds_server *server, serve_job *job, const fds_error *err) {
+    serve_log_event(server, "failure", err->text);
+    serve_refuse(&job->reply, 500, "%s", err->text);
+}
+
+static void refuse_reuse(serve_job *job, const char *reason) {
+    serve_refuse(&job->reply, 422, "the Idempotency-Key was used for another request: %s", reason);
+}
+
 /* ---- before anything is computed ---- */
+
+/* Looks for the samples in the ledger, in their order, until one is not paid: *paid. The first sets
+ * *first, whose answer is the caller's. */
+static fds_status look_for(const fds_server *server, serve_job *job, size_t *paid,
+                           fds_charge *first, fds_error *err) {
+    char key[LEDGER_KEY];
+    for (*paid = 0; *paid < job->request.count; ++*paid) {
+        fds_charge c = {.customer = job->customer, .key = write_key(job, *paid, key)};
+        memcpy(c.fingerprint, job->fingerprint, sizeof c.fingerprint);
+        TRY(fds_ledger_repeat(server->ledger, &c, err));
+        if (*paid == 0)
+            *first = c;
+        if (c.status != FDS_OK || !c.is_repeated)
+            break;
+        job->receipts[*paid] = c.index;
+    }
+    return FDS_OK;
+}
+
+/* A job whose key was paid before is answered. */
+static void repeat(fds_server *server, serve_job *job) {
+    fds_charge first = {0};
+    fds_error err = {0};
+    size_t paid;
+    fds_status status = look_for(server, job, &paid, &first, &err);
+    if (status != FDS_OK) {
+        atomic_fetch_add(&server->metrics.ledger_failures, 1);
+        serve_log_event(server, "ledger", err.text);
+        serve_refuse(&job->reply, 503, "the ledger cannot be read");
+        job->reply.retry_s = 1;
+    } else if (first.status != FDS_OK) {
+        refuse_reuse(job, first.reason);
+    } else if (paid == job->request.count) {
+        atomic_fetch_add(&server->metrics.repeated, paid);
+        if (send_kept(job, first.first_answer, first.first_answer_size, &err) != FDS_OK)
+            fail_sending(server, job, &err);
+    } else if (paid && first.run != job->model->ledger_run) {
+        serve_refuse(
+            &job->reply, 409,
+            "%zu of %zu samples are paid, by another version of the model; send the others "
+            "under a new Idempotency-Key",
+            paid, job->request.count);
+    }
+    fds_text_free(first.first_answer);
+}
 
 /* What the job's customer owes for the jobs before it; they are few. */
 static int64_t owed_before(serve_job **jobs, size_t count, uint64_t customer) {
@@ -22,23 +106,38 @@ static int64_t owed_before(serve_job **jobs, size_t count, uint64_t customer) {
     return owed;
 }
 
-static void check_customer(fds_server *server, serve_job **jobs, size_t i) {
+static void check_balance(const fds_server *server, serve_job **jobs, size_t i) {
     serve_job *job = jobs[i];
-    fds_error err = {0};
-    int64_t price;
-    if (fds_ledger_find(server->ledger, job->account, &job->customer, &err) != FDS_OK ||
-        fds_ledger_account_kind(server->ledger, job->customer) != FDS_ACCOUNT_CUSTOMER) {
-        serve_refuse(&job->reply, 402, "the ledger has no customer \"%s\"", job->account);
-        return;
-    }
-    int64_t balance = fds_ledger_balance(server->ledger, job->customer);
+    int64_t price, balance = fds_ledger_balance(server->ledger, job->customer);
     bool is_huge = __builtin_mul_overflow(job->amount, (int64_t)job->request.count, &price);
-    /* under a key it may be paid already */
+    /* under a key a part may be paid already */
     if (is_huge || (!*job->key && price > balance - owed_before(jobs, i, job->customer)))
         serve_refuse(&job->reply, 402,
                      "the balance of %s is too low: %lld units for each of %zu "
                      "samples, %lld are there",
                      job->account, (long long)job->amount, job->request.count, (long long)balance);
+}
+
+static void check_job(fds_server *server, serve_job **jobs, size_t i) {
+    serve_job *job = jobs[i];
+    fds_error err = {0};
+    if (NEW(job->receipts, job->request.count, &err) != FDS_OK) {
+        serve_refuse(&job->reply, 503, "%s", err.text);
+        return;
+    }
+    if (fds_ledger_find(server->ledger, job->account, &job->customer, &err) != FDS_OK ||
+        fds_ledger_account_kind(server->ledger, job->customer) != FDS_ACCOUNT_CUSTOMER) {
+        serve_refuse(&job->reply, 402, "the ledger has no customer \"%s\"", job->account);
+        return;
+    }
+    if (*job->key)
+        repeat(server, job);
+    if (!job->reply.status && job->amount < server->set.price)
+        serve_refuse(&job->reply, 400,
+                     "parameter \"fds_amount\" must be at least the price, %lld units",
+                     (long long)server->set.price);
+    if (!job->reply.status)
+        check_balance(server, jobs, i);
 }
 
 void serve_charge_check(fds_server *server, serve_job **jobs, size_t count) {
@@ -47,7 +146,7 @@ void serve_charge_check(fds_server *server, serve_job **jobs, size_t count) {
     pthread_mutex_lock(&server->ledger_lock);
     for (size_t i = 0; i < count; i++)
         if (jobs[i]->is_paid && !jobs[i]->reply.status)
-            check_customer(server, jobs, i);
+            check_job(server, jobs, i);
     pthread_mutex_unlock(&server->ledger_lock);
 }
 
@@ -61,8 +160,8 @@ typedef struct {
     char (*labels)[LABEL]; /* numbers of regressions */
 } charges_of_batch;
 
-static void fill_charge(charges_of_batch *bill, const serve_job *job, const serve_batch *b,
-                        size_t k) {
+static void fill_charge(charges_of_batch *bill, const serve_job *job, size_t k) {
+    const serve_batch *b = job->batch;
     const serve_model *m = b->model;
     size_t at = job->first + k, place = job->first_charge + k, payees = m->payees->count,
            size = fds__shape_size(m->info.shape);
@@ -84,16 +183,15 @@ static void fill_charge(charges_of_batch *bill, const serve_job *job, const serv
     memcpy(c->fingerprint, job->fingerprint, sizeof c->fingerprint);
     if (!*job->key)
         return;
-    snprintf(bill->keys[place], LEDGER_KEY, k ? "%s %zu" : "%s", job->key, k);
-    c->key = bill->keys[place];
+    c->key = write_key(job, k, bill->keys[place]);
     c->answer = k ? NULL : job->packed.data;
     c->answer_size = k ? 0 : job->packed.used;
 }
 
 /* Requests without a key come first: owed_before has reserved their money, and they must not be cut
  * short by others. */
-static fds_status make_bill(charges_of_batch *bill, serve_job **jobs,
-                            const serve_batch *const *batches, size_t count, fds_error *err) {
+static fds_status make_bill(charges_of_batch *bill, serve_job **jobs, size_t count,
+                            fds_error *err) {
     for (int has_key = 0; has_key < 2; has_key++)
         for (size_t i = 0; i < count; i++)
             if ((*jobs[i]->key != 0) == has_key) {
@@ -105,7 +203,7 @@ static fds_status make_bill(charges_of_batch *bill, serve_job **jobs,
     TRY(NEW(bill->labels, bill->count, err));
     for (size_t i = 0; i < count; i++)
         for (size_t k = 0; !jobs[i]->reply.status && k < jobs[i]->request.count; k++)
-            fill_charge(bill, jobs[i], batches[i], k);
+            fill_charge(bill, jobs[i], k);
     return FDS_OK;
 }
 
@@ -117,7 +215,7 @@ static void free_bill(charges_of_batch *bill) {
     fds__free(bill->labels);
 }
 
-/* ---- answers ---- */
+/* ---- the transaction ---- */
 
 /* Under a key, the answer is kept: it must fit. */
 static void keep(serve_job *job) {
@@ -145,31 +243,9 @@ static void refuse_charge(serve_job *job, const fds_charge *c, size_t paid) {
     else if (c->status == FDS_ERR_LIMIT)
         serve_refuse(&job->reply, 402, "%s", reason);
     else if (c->status == FDS_ERR_CONFLICT)
-        serve_refuse(&job->reply, 422, "the Idempotency-Key was used for another request: %s",
-                     reason);
+        refuse_reuse(job, reason);
     else
         serve_refuse(&job->reply, c->status == FDS_ERR_USAGE ? 400 : 500, "%s", reason);
-}
-
-/* The kept answer, or the job's own. */
-static fds_status send(serve_job *job, const fds_charge *charges, fds_error *err) {
-    serve_reply *r = &job->reply;
-    OWNED uint64_t *receipts = NULL;
-    oip_body first = {0};
-    bool is_repeated = charges[0].is_repeated && charges[0].first_answer;
-    TRY(NEW(receipts, job->request.count, err));
-    for (size_t k = 0; k < job->request.count; k++)
-        receipts[k] = charges[k].index;
-    if (is_repeated)
-        TRY(oip_unpack(charges[0].first_answer, charges[0].first_answer_size, &first, err));
-    const oip_body *body = is_repeated ? &first : &job->body;
-    *r = (serve_reply){.status = 200, .type = SERVE_JSON, .is_repeated = charges[0].is_repeated};
-    fds_status status =
-        body->hole_count <= job->request.count
-            ? oip_finish(body, receipts, &r->body, &r->json_size, err)
-            : fds__fail(err, FDS_ERR_CORRUPT, "a kept answer has other samples than its request");
-    oip_body_free(&first);
-    return status;
 }
 
 static void settle(fds_server *server, serve_job *job, const fds_charge *charges) {
@@ -183,20 +259,21 @@ static void settle(fds_server *server, serve_job *job, const fds_charge *charges
         atomic_fetch_add(charges[k].is_repeated ? &m->repeated : &m->paid, 1);
         if (!charges[k].is_repeated)
             atomic_fetch_add(&m->units, (unsigned long long)charges[k].amount);
+        job->receipts[k] = charges[k].index;
     }
-    if (send(job, charges, &err) != FDS_OK) { /* it is paid: the same key asks again */
-        serve_log_event(server, "failure", err.text);
-        serve_refuse(&job->reply, 500, "%s", err.text);
-    }
+    fds_status status = charges[0].first_answer ? send_kept(job, charges[0].first_answer,
+                                                            charges[0].first_answer_size, &err)
+                                                : send(job, &job->body, false, &err);
+    if (status != FDS_OK)
+        fail_sending(server, job, &err);
 }
 
-void serve_charge(fds_server *server, serve_job **jobs, const serve_batch *const *batches,
-                  size_t count) {
+void serve_charge(fds_server *server, serve_job **jobs, size_t count) {
     charges_of_batch bill = {0};
     fds_error err = {0};
     for (size_t i = 0; i < count; i++)
         keep(jobs[i]);
-    fds_status status = make_bill(&bill, jobs, batches, count, &err);
+    fds_status status = make_bill(&bill, jobs, count, &err);
     if (status == FDS_OK && bill.count) {
         pthread_mutex_lock(&server->ledger_lock);
         status = fds_ledger_charge(server->ledger, bill.items, bill.count, &err);

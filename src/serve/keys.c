@@ -24,18 +24,17 @@ static serve_role find_role(const char *name) {
     return SERVE_NOBODY;
 }
 
-static fds_status check_account(const char *account, fds_error *err) {
-    size_t size = account ? strlen(account) : 0;
-    bool is_fine = size > 0 && size <= SERVE_ACCOUNT && fds__is_utf8(account);
-    for (const char *at = account; is_fine && *at;) {
+fds_status serve_check_word(const char *what, const char *word, fds_error *err) {
+    size_t size = word ? strlen(word) : 0;
+    bool is_fine = size > 0 && size <= SERVE_ACCOUNT && fds__is_utf8(word);
+    for (const char *at = word; is_fine && *at;) {
         uint32_t code;
         at += fds__utf8(at, &code);
         is_fine = !fds__is_control(code);
     }
     return is_fine ? FDS_OK
                    : fds__fail(err, FDS_ERR_USAGE,
-                               "an account must be a name of 1 to %d bytes without control "
-                               "characters",
+                               "%s must have 1 to %d bytes without control characters", what,
                                SERVE_ACCOUNT);
 }
 
@@ -78,7 +77,7 @@ fds_status fds_serve_key_add(const char *path, const char *role, const char *acc
         return fds__fail(err, FDS_ERR_USAGE,
                          "`role` must be customer, auditor or operator (got %s)%s",
                          role ? role : "", fds__hint(role ? role : "", role_names + 1, hint));
-    TRY(check_account(account, err));
+    TRY(serve_check_word("an account", account, err));
     TRY(make_key(role, key, err));
     fds_sha256_hex(key, strlen(key), hex);
     fds__text line = {0};
@@ -111,7 +110,7 @@ static fds_status read_line(const char *path, size_t number, const char *line, s
     TRY(fds__json_parse(path, line, size, &json, err));
     const char *account = json_string_value(json_object_get(json, "account"));
     out->role = find_role(json_string_value(json_object_get(json, "role")));
-    bool is_fine = out->role && check_account(account, NULL) == FDS_OK &&
+    bool is_fine = out->role && serve_check_word("an account", account, NULL) == FDS_OK &&
                    read_hex(json_string_value(json_object_get(json, "sha256")), out->hash);
     if (is_fine)
         snprintf(out->account, sizeof out->account, "%s", account);

@@ -122,6 +122,11 @@ static fds_status open_model(serve_model *m, const char *line, size_t size,
                          "cannot be served",
                          folder);
     m->info = fds__run_get_info(m->run);
+    for (uint32_t c = 0; is_paid && !m->info.is_regression && c < m->info.classes; c++) {
+        char what[FDS__PATH_MAX + 64];
+        snprintf(what, sizeof what, "%s: to be paid for, the name of class %u", folder, c);
+        TRY(serve_check_word(what, fds__run_class_name(m->run, c), err));
+    }
     const char *text = fds_run_describe(m->run);
     fds_sha256_hex(text, strlen(text), m->sha256);
     snprintf(m->version, sizeof m->version, "%.*s", VERSION_DIGITS, m->sha256);

@@ -351,12 +351,6 @@ void serve_route_body(fds_server *server, serve_request *r) {
         return;
     }
     job->amount = job->request.amount ? job->request.amount : server->set.price;
-    if (job->is_paid && job->amount < server->set.price) {
-        serve_refuse(r->reply, 400,
-                     "parameter \"fds_amount\" must be at least the price, %lld units",
-                     (long long)server->set.price);
-        return;
-    }
     if (*job->key)
         take_fingerprint(r);
     r->is_queued = true;

@@ -88,6 +88,9 @@ const serve_model *serve_models_find(const serve_models *models, const char *nam
 
 /* ---- keys.c ---- */
 
+/* Names of accounts and labels, as the ledger takes them. what: for messages. */
+fds_status serve_check_word(const char *what, const char *word, fds_error *err);
+
 typedef enum serve_role { SERVE_NOBODY, SERVE_CUSTOMER, SERVE_AUDITOR, SERVE_OPERATOR } serve_role;
 const char *serve_role_name(serve_role role);
 
@@ -165,7 +168,9 @@ typedef struct serve_job {
 
     /* The worker's: the answers and, once paid, the numbers of the entries. */
     uint64_t customer;
+    const struct serve_batch *batch;
     size_t first, first_charge; /* place among the batch's samples; among its charges */
+    uint64_t *receipts;         /* (samples) of a paid job */
     oip_body body;
     fds__text packed;
 
@@ -208,12 +213,12 @@ typedef struct serve_batch {
 
 /* ---- charge.c ---- */
 
-/* Refuses jobs of customers who cannot pay, before anything is computed for them. Holds no lock. */
+/* Before anything is computed: answers paid jobs whose keys were paid before, and refuses those of
+ * customers who cannot pay. */
 void serve_charge_check(fds_server *server, serve_job **jobs, size_t count);
-/* Pays for all jobs that are composed and not refused, in one transaction, and fills their replies.
- * batches[i]: of jobs[i]. */
-void serve_charge(fds_server *server, serve_job **jobs, const serve_batch *const *batches,
-                  size_t count);
+/* Pays for all jobs, which are paid, composed and not answered, in one transaction, and fills their
+ * replies. */
+void serve_charge(fds_server *server, serve_job **jobs, size_t count);
 
 /* ---- the server ---- */
 

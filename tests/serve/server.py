@@ -135,9 +135,9 @@ class Connection:
 class Server:
     """fds serve, until the end of a with block."""
 
-    def __init__(self, *args, models=None, env=None, **options):
+    def __init__(self, *args, models=None, env=None, prefix=(), **options):
         models = models or {"mnist": the_run()}
-        words = [FDS, "serve", "--port", "0", *(w for n, r in models.items() for w in ("--model", f"{n}={r}")),
+        words = [*prefix, FDS, "serve", "--port", "0", *(w for n, r in models.items() for w in ("--model", f"{n}={r}")),
                  *map(str, args)]
         self.log = open("server.log", "ab+")
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=self.log, stdin=subprocess.DEVNULL,

@@ -13,7 +13,8 @@ import signal
 import sys
 import threading
 
-from server import (PATIENCE, Server, balance, bearer, fds, infer_json, main, make_key, refused, test, until)
+from server import (PATIENCE, Server, balance, bearer, fds, infer_json, main, make_key, refused, test,
+                    the_run, until)
 
 PRICE = 10000  # units of 0.01 where there are 6 decimals
 
@@ -289,5 +290,63 @@ def a_batch_without_a_key_pays_all_or_nothing_beside_others():
     for n, (keyed, plain) in enumerate(outcomes):
         paid = 10 - balance(f"acme{n}") // PRICE
         assert (keyed, plain, paid) in ((200, 402, 5), (402, 200, 10)), (keyed, plain, paid)
+
+
+@test
+def a_paid_key_is_repeated_whatever_the_price_and_the_run_are_now():
+    key = open_account(5 * PRICE)
+    one, cut = [bearer(key), "Idempotency-Key: one"], [bearer(key), "Idempotency-Key: cut"]
+    body = infer_json(0, 1, parameters={"fds_amount": PRICE})
+    with paid_server() as s:
+        first = s.infer(body, headers=one)
+        assert first.status == 200
+        refused(s.infer(infer_json(0, 1, 2, 3), headers=cut), 402, "3 of 4 samples are paid")
+    fds("ledger", "topup", "a.ledger", "acme", "1.00", "-q")
+    before = balance()
+    with Server("--keys", "keys.jsonl", "--ledger", "a.ledger", "--price", "0.02", "--fee", "0.1",
+                models={"mnist": the_run("other", "--seed", 1)}) as s:
+        again = s.infer(body, headers=one)
+        assert again.body == first.body and again.headers["idempotent-replayed"] == "true"
+        refused(s.infer(infer_json(1, 0, parameters={"fds_amount": PRICE}), headers=one), 422, "another request")
+        refused(s.infer(infer_json(0, 1, 2, 3), headers=cut), 409, "3 of 4 samples are paid, by another version")
+        refused(s.infer(body, headers=[bearer(key), "Idempotency-Key: new"]), 400, "at least the price")
+    assert balance() == before
+    with paid_server() as s:  # the first run again: the rest is paid
+        assert s.infer(infer_json(0, 1, 2, 3), headers=cut).status == 200
+    assert balance() == before - PRICE
+
+
+@test
+def samples_that_a_model_cannot_answer_spoil_no_others():
+    key = open_account(100000 * PRICE)
+    huge = json.dumps({"inputs": [{"name": "input", "shape": [1, 784], "datatype": "FP32",
+                                   "data": [(-1) ** n * 3e38 for n in range(784)]}]}).encode()
+    with paid_server() as s:
+        def ask(number):
+            return s.infer(huge if number % 5 == 0 else infer_json(number % 10),
+                           "mnist.explain" if number % 2 else "mnist", [bearer(key)])
+        with concurrent.futures.ThreadPoolExecutor(20) as pool:
+            replies = list(pool.map(ask, range(200)))
+    for number, reply in enumerate(replies):
+        if number % 5 == 0:
+            refused(reply, 400, "no answer for these samples")
+        else:
+            assert reply.status == 200, reply.body
+    assert balance() == (100000 - 160) * PRICE
+    with Server() as s:  # nor when nobody pays
+        refused(s.infer(huge), 400, "no answer for these samples")
+
+
+@test
+def a_class_name_that_the_ledger_cannot_take_is_refused_at_the_start():
+    rows = [f"{n % 7},{n % 3},{'long' * 60 if n % 2 else 'short'}" for n in range(60)]
+    pathlib.Path("t.csv").write_text("\n".join(["a,b,label", *rows]) + "\n")
+    fds("fit", "t.csv", "--players", 6, "--coalitions", 20, "--model", "logistic", "--explainer", "bank", "-o", "t.run", "-q")
+    open_account(PRICE)
+    try:
+        paid_server(models={"t": "t.run"}).__exit__(None)
+        raise RuntimeError("such a class is served")
+    except AssertionError as error:
+        assert "the name of class" in str(error) and "1 to 200 bytes" in str(error), error
 
 sys.exit(main())
