@@ -14,7 +14,7 @@ FORMATTED = $(wildcard include/*.h include/*/*.h src/*/*.[ch] cli/*.[ch] tests/*
 
 .PHONY: help all demo install python test test-asan test-tsan test-kill test-install coverage clang fuzz \
 	format format-check tidy abi clean bench-lane bench-deep bench-value bench-external bench-accuracy \
-	bench-money bench-explain bench-baselines bench-tangent bench-mislabelled bench-audit bench-paper bench-growth results
+	bench-money bench-explain bench-baselines bench-tangent bench-mislabelled bench-audit bench-paper bench-growth bench-serve results
 
 help:
 	@echo "First steps"
@@ -36,7 +36,8 @@ help:
 	@echo
 	@echo "More checks"
 	@echo "  make test-kill     fds value killed at every system call that writes, and 100 times at"
-	@echo "                     random; fds fit 20 times, in all of its stages"
+	@echo "                     random; fds fit 20 times, in all of its stages; fds serve at every"
+	@echo "                     write and sync of its ledger, and 200 times at random"
 	@echo "  make coverage      all tests, and which lines they reach"
 	@echo "  make tidy          clang-tidy over src and cli: four minutes"
 	@echo
@@ -54,6 +55,7 @@ help:
 	@echo "  make bench-audit        how well fds data audit finds wrong labels in tables"
 	@echo "  make bench-paper        the paper's tables on its two data sets, with a report: over an hour"
 	@echo "  make results            the same, and write its tables and findings to docs/results.md"
+	@echo "  make bench-serve        fds serve under load against FastAPI, PyTorch and sqlite3"
 	@echo "  make bench-growth       how cost and error grow with players and coalitions"
 
 # A build folder, made on first use: $(call folder,NAME,OPTIONS). For ROOMS, tests/run builds what
@@ -107,6 +109,7 @@ test-kill: all
 		--same run/errors.safetensors --same run/utilities -- build/cli/fds fit \
 		$(CURDIR)/tests/data/mnist --players 30 --inputs 200 --coalitions 600 --explainer cnn \
 		--explainer-epochs 20 --patience 0 --threads 2 --quiet -o run
+	@FDS_TEST_DATA=$(CURDIR)/tests/data python3 -B tests/serve/test_kill.py build/cli/fds --step 1 --random 200
 
 coverage:
 	@scripts/deps coverage
@@ -188,6 +191,11 @@ bench-paper:
 # What bench-paper has finished is not computed again.
 results: bench-paper
 	@bench/results.py build-bench/paper.report --write docs/results.md
+
+bench-serve:
+	@scripts/deps serve-bench
+	$(call folder,build-bench)
+	@bench/serve.py build-bench --crowd --soak 600
 
 bench-growth:
 	@scripts/deps bench
