@@ -2,7 +2,6 @@
  * fds data get: fetches a known set.  fds data show: what is in a set, in words and as a picture. */
 #include "cli.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -67,257 +66,170 @@ const cli_command cli_data_get = {
     .run = run_get,
 };
 
-/* ---- fds data show: one part of a source, counted ---- */
+/* ---- fds data show: as text ---- */
 
-enum { CLASSES_SHOWN = 100, CHANNELS_SHOWN = 10, PROVIDERS_SHOWN = 30 };
+enum { CLASSES_SHOWN = 100, CHANNELS_SHOWN = 10, PROVIDERS_SHOWN = 30, MOST_WIDTH = 50 };
 
+/* A part of a source, and what fds_dataset_describe says of it. */
 typedef struct {
     const char *name;
-    bool is_whole; /* lists have all lines */
     fds_dataset *data;
-    size_t count;
-    fds_shape shape;
-    uint32_t classes, providers;
-    size_t *by_class;      /* (classes) how many samples each has */
-    fds_holding *holdings; /* (providers) */
-    float *stats;          /* (4, channels): min, max, mean, std */
-    double targets[4];     /* the same of a regression's targets */
-    double *means;         /* (providers) of targets */
+    json_t *about;
 } part;
 
-static void part_free(part *p) {
-    fds_dataset_free(p->data);
-    free(p->by_class);
-    free(p->holdings);
-    free(p->stats);
-    free(p->means);
+static const json_t *item(const json_t *list, size_t i, const char *key) {
+    return json_object_get(json_array_get(list, i), key);
 }
-
-static bool is_regression(const part *p) { return fds_dataset_is_regression(p->data); }
-
-static void count_targets(part *p) {
-    double *t = p->targets, count = (double)p->count;
-    t[0] = INFINITY;
-    t[1] = -INFINITY;
-    for (size_t i = 0; i < p->count; i++) {
-        double target = fds_dataset_target(p->data, i);
-        uint32_t provider = fds_dataset_provider(p->data, i);
-        t[0] = fmin(t[0], target);
-        t[1] = fmax(t[1], target);
-        t[2] += target / count;
-        if (provider < p->providers)
-            p->means[provider] += target / (double)p->holdings[provider].samples;
-    }
-    for (size_t i = 0; i < p->count; i++)
-        t[3] += pow(fds_dataset_target(p->data, i) - t[2], 2) / count;
-    t[3] = sqrt(t[3]);
+static size_t count_at(const json_t *list, size_t i, const char *key) {
+    return (size_t)json_integer_value(item(list, i, key));
 }
-
-static fds_status part_count(part *p, fds_error *err) {
-    p->count = fds_dataset_count(p->data);
-    p->shape = fds_dataset_shape(p->data);
-    p->classes = fds_dataset_classes(p->data);
-    p->providers = fds_dataset_providers(p->data);
-    size_t channels = p->shape.channels;
-    p->by_class = cli_alloc(p->classes, sizeof *p->by_class, err);
-    p->holdings = cli_alloc(p->providers, sizeof *p->holdings, err);
-    p->stats = cli_alloc(channels * 4, sizeof *p->stats, err);
-    p->means = cli_alloc(p->providers, sizeof *p->means, err);
-    if (!p->by_class || !p->holdings || !p->stats || !p->means)
-        return FDS_ERR_NOMEM;
-    for (size_t i = 0; i < p->count; i++)
-        p->by_class[fds_dataset_label(p->data, i)]++;
-    if (p->providers)
-        CLI_TRY(fds_dataset_holdings(p->data, p->holdings, err));
-    if (is_regression(p))
-        count_targets(p);
-    return fds_dataset_stats(p->data, NULL, p->count, p->stats, p->stats + channels,
-                             p->stats + 2 * channels, p->stats + 3 * channels, err);
+static double number_at(const json_t *object, const char *key) {
+    return json_number_value(json_object_get(object, key));
 }
-
-/* ---- as text ---- */
+static const json_t *list_of(const part *p, const char *key) {
+    return json_object_get(p->about, key);
+}
 
 static void print_parts(const part *parts, size_t count) {
     printf("part    samples  shape             values\n");
     for (size_t i = 0; i < count; i++) {
-        const part *p = &parts[i];
+        fds_shape size = fds_dataset_shape(parts[i].data);
         char shape[48];
-        snprintf(shape, sizeof shape, "%u x %u x %u", p->shape.channels, p->shape.height,
-                 p->shape.width);
-        printf("%-6s %8zu  %-16s  %s\n", p->name, p->count, shape,
-               fds_dataset_is_bytes(p->data) ? "bytes, seen as 0..1" : "floats");
+        snprintf(shape, sizeof shape, "%u x %u x %u", size.channels, size.height, size.width);
+        printf("%-6s %8zu  %-16s  %s\n", parts[i].name, fds_dataset_count(parts[i].data), shape,
+               fds_dataset_is_bytes(parts[i].data) ? "bytes, seen as 0..1" : "floats");
     }
     if (count == 1)
         printf("(no test part: a fifth of the samples is set aside for testing)\n");
 }
 
-/* The width of a column of names: the longest of them, within what 80 columns allow. */
-static int name_width(const fds_dataset *data, uint32_t count, const char *heading,
-                      const char *(*name_of)(const fds_dataset *, uint32_t)) {
-    int width = (int)strlen(heading);
-    for (uint32_t i = 0; i < count; i++) {
-        int columns = cli_columns(name_of(data, i));
-        width = columns > width ? columns : width;
+/* Entry i's name, else its number. */
+static const char *name_at(const json_t *list, size_t i, char number[24]) {
+    const char *name = json_string_value(item(list, i, "name"));
+    snprintf(number, 24, "%zu", i);
+    return name ? name : number;
+}
+
+/* A list as lines: how many, and how wide their names are, within what 79 columns allow. */
+typedef struct {
+    size_t count, shown;
+    int width;
+} table;
+
+static table measure(const cli_args *args, const json_t *list, size_t usual, const char *heading,
+                     int most) {
+    table t = {.count = json_array_size(list), .width = (int)strlen(heading)};
+    char number[24];
+    t.shown = args->all || t.count < usual ? t.count : usual;
+    for (size_t i = 0; i < t.shown; i++) {
+        int columns = cli_columns(name_at(list, i, number));
+        t.width = columns > t.width ? columns : t.width;
     }
-    return width < 50 ? width : 50;
+    t.width = t.width < most ? t.width : most;
+    return t;
 }
 
-static uint32_t shown_of(const part *p, uint32_t total, uint32_t usual) {
-    return p->is_whole || total < usual ? total : usual;
+static void print_name(const json_t *list, size_t i, const table *t) {
+    char number[24], name[CLI_NAME_SIZE];
+    printf("%s", cli_name(name_at(list, i, number), t->width, name));
 }
 
-static void print_more(uint32_t total, uint32_t shown, const char *what) {
-    if (total > shown)
-        printf("... and %u more %s (all with --all)\n", total - shown, what);
+static void print_more(const table *t, const char *what) {
+    if (t->count > t->shown)
+        printf("... and %zu more %s (all with --all)\n", t->count - t->shown, what);
 }
 
-static void print_classes(const part *parts, size_t count) {
-    uint32_t classes = parts[0].classes;
-    uint32_t shown = shown_of(&parts[0], classes, CLASSES_SHOWN);
-    int width = name_width(parts[0].data, shown, "class", fds_dataset_class_name);
-    char name[CLI_NAME_SIZE];
-    printf("\n%-*s", width, "class");
+static void print_classes(const cli_args *args, const part *parts, size_t count) {
+    const json_t *classes = list_of(&parts[0], "classes");
+    table t = measure(args, classes, CLASSES_SHOWN, "class", MOST_WIDTH);
+    printf("\n%-*s", t.width, "class");
     for (size_t i = 0; i < count; i++)
         printf("  %8s", parts[i].name);
     putchar('\n');
-    for (uint32_t c = 0; c < shown; c++) {
-        printf("%s", cli_name(fds_dataset_class_name(parts[0].data, c), width, name));
+    for (size_t c = 0; c < t.shown; c++) {
+        print_name(classes, c, &t);
         for (size_t i = 0; i < count; i++)
-            printf("  %8zu", c < parts[i].classes ? parts[i].by_class[c] : 0);
+            printf("  %8zu", count_at(list_of(&parts[i], "classes"), c, "count"));
         putchar('\n');
     }
-    print_more(classes, shown, "classes");
+    print_more(&t, "classes");
+}
+
+static void print_range(const json_t *range) {
+    printf("  %10.4g  %10.4g  %10.4g  %10.4g\n", number_at(range, "min"), number_at(range, "max"),
+           number_at(range, "mean"), number_at(range, "std"));
 }
 
 static void print_targets(const part *parts, size_t count) {
     printf("\ntarget  %10s  %10s  %10s  %10s\n", "min", "max", "mean", "std");
-    for (size_t i = 0; i < count; i++)
-        printf("%-6s  %10.4g  %10.4g  %10.4g  %10.4g\n", parts[i].name, parts[i].targets[0],
-               parts[i].targets[1], parts[i].targets[2], parts[i].targets[3]);
+    for (size_t i = 0; i < count; i++) {
+        printf("%-6s", parts[i].name);
+        print_range(list_of(&parts[i], "targets"));
+    }
 }
 
-/* A provider may copy samples to seem larger, or take those of others. */
-static void print_providers(const part *p) {
-    uint32_t providers = p->providers;
-    uint32_t shown = shown_of(p, providers, PROVIDERS_SHOWN);
-    int width = name_width(p->data, shown, "provider", fds_dataset_provider_name);
-    char name[CLI_NAME_SIZE];
-    printf("\n%-*s  %8s  %*s  %8s  %s\n", width, "provider", p->name, is_regression(p) ? 11 : 7,
-           is_regression(p) ? "mean target" : "classes", "repeated", "shared with others");
-    for (uint32_t i = 0; i < shown; i++) {
-        const fds_holding *h = &p->holdings[i];
-        printf("%s  %8zu  ", cli_name(fds_dataset_provider_name(p->data, i), width, name),
-               h->samples);
-        if (is_regression(p))
-            printf("%11.5g", p->means[i]);
+static void print_providers(const cli_args *args, const part *p) {
+    const json_t *providers = list_of(p, "providers");
+    bool has_targets = fds_dataset_is_regression(p->data);
+    table t = measure(args, providers, PROVIDERS_SHOWN, "provider", MOST_WIDTH);
+    if (t.count)
+        printf("\n%-*s  %8s  %*s  %8s  %s\n", t.width, "provider", p->name, has_targets ? 11 : 7,
+               has_targets ? "mean target" : "classes", "repeated", "shared with others");
+    for (size_t i = 0; i < t.shown; i++) {
+        print_name(providers, i, &t);
+        printf("  %8zu  ", count_at(providers, i, "count"));
+        if (has_targets)
+            printf("%11.5g", json_number_value(item(providers, i, "mean_target")));
         else
-            printf("%7zu", h->classes);
-        printf("  %8zu  %18zu\n", h->repeated, h->shared);
+            printf("%7zu", count_at(providers, i, "classes"));
+        printf("  %8zu  %18zu\n", count_at(providers, i, "repeated"),
+               count_at(providers, i, "shared"));
     }
-    print_more(providers, shown, "providers");
+    print_more(&t, "providers");
 }
 
-/* The feature's name, else its number. */
-static const char *feature_name(const part *p, uint32_t feature, char number[16]) {
-    const char *name = fds_dataset_feature_name(p->data, feature);
-    snprintf(number, 16, "%u", feature);
-    return name ? name : number;
-}
-
-/* Names are cut so that a line has at most 79 columns. */
-static void print_stats(const part *p, bool is_first) {
-    uint32_t channels = p->shape.channels, shown = shown_of(p, channels, CHANNELS_SHOWN);
-    const char *kind = fds_dataset_is_image(p->data) ? "channel" : "feature";
-    char number[16], name[CLI_NAME_SIZE];
-    int width = (int)strlen(kind);
-    for (uint32_t c = 0; c < shown; c++) {
-        int columns = cli_columns(feature_name(p, c, number));
-        width = columns > width ? columns : width;
-    }
-    width = width < 24 ? width : 24;
+static void print_channels(const cli_args *args, const part *p, bool is_first) {
+    const json_t *channels = list_of(p, "channels");
+    bool is_image = fds_dataset_is_image(p->data);
+    const char *kind = is_image ? "channel" : "feature";
+    table t = measure(args, channels, CHANNELS_SHOWN, kind, 24);
     if (is_first)
-        printf("\n%-*s  %-5s  %10s  %10s  %10s  %10s\n", width, kind, "part", "min", "max", "mean",
-               "std");
-    for (uint32_t c = 0; c < shown; c++)
-        printf("%s  %-5s  %10.4g  %10.4g  %10.4g  %10.4g\n",
-               cli_name(feature_name(p, c, number), width, name), p->name, (double)p->stats[c],
-               (double)p->stats[channels + c], (double)p->stats[2 * channels + c],
-               (double)p->stats[3 * channels + c]);
-    print_more(channels, shown, fds_dataset_is_image(p->data) ? "channels" : "features");
-}
-
-/* ---- as JSON ---- */
-
-static json_t *json_classes(const part *p) {
-    json_t *list = json_array();
-    for (uint32_t i = 0; i < p->classes; i++)
-        json_array_append_new(list, json_pack("{s:o, s:I}", "name",
-                                              json_string(fds_dataset_class_name(p->data, i)),
-                                              "count", (json_int_t)p->by_class[i]));
-    return list;
-}
-
-static json_t *json_providers(const part *p) {
-    json_t *list = json_array();
-    for (uint32_t i = 0; i < p->providers; i++) {
-        const fds_holding *h = &p->holdings[i];
-        json_array_append_new(
-            list, json_pack("{s:o, s:I, s:o, s:I, s:I}", "name",
-                            json_string(fds_dataset_provider_name(p->data, i)), "count",
-                            (json_int_t)h->samples, is_regression(p) ? "mean_target" : "classes",
-                            is_regression(p) ? json_real(p->means[i])
-                                             : json_integer((json_int_t)h->classes),
-                            "repeated", (json_int_t)h->repeated, "shared", (json_int_t)h->shared));
+        printf("\n%-*s  %-5s  %10s  %10s  %10s  %10s\n", t.width, kind, "part", "min", "max",
+               "mean", "std");
+    for (size_t c = 0; c < t.shown; c++) {
+        print_name(channels, c, &t);
+        printf("  %-5s", p->name);
+        print_range(json_array_get(channels, c));
     }
-    return list;
-}
-
-static json_t *json_part(const part *p) {
-    uint32_t channels = p->shape.channels;
-    json_t *stats = json_array();
-    for (uint32_t c = 0; c < channels; c++)
-        json_array_append_new(stats,
-                              json_pack("{s:s?, s:f, s:f, s:f, s:f}", "name",
-                                        fds_dataset_feature_name(p->data, c), "min",
-                                        (double)p->stats[c], "max", (double)p->stats[channels + c],
-                                        "mean", (double)p->stats[2 * channels + c], "std",
-                                        (double)p->stats[3 * channels + c]));
-    json_t *labels = is_regression(p)
-                         ? json_pack("{s:f, s:f, s:f, s:f}", "min", p->targets[0], "max",
-                                     p->targets[1], "mean", p->targets[2], "std", p->targets[3])
-                         : json_classes(p);
-    return json_pack("{s:s, s:I, s:[i,i,i], s:s, s:s, s:o, s:o, s:o}", "source",
-                     fds_dataset_source(p->data), "count", (json_int_t)p->count, "shape",
-                     (int)channels, (int)p->shape.height, (int)p->shape.width, "kind",
-                     fds_dataset_is_image(p->data) ? "images" : "features", "values",
-                     fds_dataset_is_bytes(p->data) ? "bytes" : "floats",
-                     is_regression(p) ? "targets" : "classes", labels, "providers",
-                     json_providers(p), "channels", stats);
+    print_more(&t, is_image ? "channels" : "features");
 }
 
 /* ---- the contact sheet ---- */
 
 /* Samples in order of class, so that rows of the picture are classes where the counts allow it. */
-static void sort_by_class(const uint32_t *index, size_t count, const part *p, uint32_t *sorted) {
+static void sort_by_class(const uint32_t *index, size_t count, const fds_dataset *data,
+                          uint32_t *sorted) {
     size_t used = 0;
-    for (uint32_t c = 0; c < p->classes; c++)
+    for (uint32_t c = 0; c < fds_dataset_classes(data); c++)
         for (size_t i = 0; i < count && used < count; i++)
-            if (fds_dataset_label(p->data, index[i]) == c)
+            if (fds_dataset_label(data, index[i]) == c)
                 sorted[used++] = index[i];
 }
 
-static fds_status draw(const cli_args *args, const part *p, size_t count, fds_error *err) {
+static fds_status draw(const cli_args *args, const fds_dataset *data, size_t *drawn,
+                       fds_error *err) {
     char seed[32];
-    size_t columns;
+    size_t columns, have = fds_dataset_count(data);
+    CLI_TRY(cli_number("count", args->count, have, have < 100 ? have : 100, drawn, err));
     CLI_TRY(cli_number("columns", args->columns, 100, 10, &columns, err));
     CLI_TRY(fds_params_get(args->params, "seed", seed, sizeof seed, err));
-    uint32_t *index = cli_alloc(count * 2, sizeof *index, err);
+    uint32_t *index = cli_alloc(*drawn * 2, sizeof *index, err);
     if (!index)
         return FDS_ERR_NOMEM;
-    fds_status status = fds_split_balanced(p->data, count, strtoull(seed, NULL, 10), index, err);
+    fds_status status = fds_split_balanced(data, *drawn, strtoull(seed, NULL, 10), index, err);
     if (status == FDS_OK) {
-        sort_by_class(index, count, p, index + count);
-        status = fds_dataset_draw(p->data, index + count, count, (uint32_t)columns, args->png, err);
+        sort_by_class(index, *drawn, data, index + *drawn);
+        status = fds_dataset_draw(data, index + *drawn, *drawn, (uint32_t)columns, args->png, err);
     }
     free(index);
     return status;
@@ -325,48 +237,46 @@ static fds_status draw(const cli_args *args, const part *p, size_t count, fds_er
 
 /* ---- fds data show ---- */
 
-static fds_status show_json(const cli_args *args, const part *parts, size_t count, size_t drawn,
-                            fds_error *err) {
-    json_t *picture = args->png
-                          ? json_pack("{s:s, s:I}", "file", args->png, "count", (json_int_t)drawn)
-                          : json_null();
-    return cli_print_json(json_pack("{s:s, s:o, s:o, s:o}", "data", args->operand, "train",
-                                    json_part(&parts[0]), "test",
-                                    count > 1 ? json_part(&parts[1]) : json_null(), "png", picture),
-                          err);
-}
-
 static void show_text(const cli_args *args, const part *parts, size_t count, size_t drawn) {
     printf("data    %s\n\n", fds_dataset_source(parts[0].data));
     print_parts(parts, count);
-    (is_regression(&parts[0]) ? print_targets : print_classes)(parts, count);
+    if (fds_dataset_is_regression(parts[0].data))
+        print_targets(parts, count);
+    else
+        print_classes(args, parts, count);
     for (size_t i = 0; i < count; i++)
-        if (parts[i].providers)
-            print_providers(&parts[i]);
+        print_providers(args, &parts[i]);
     for (size_t i = 0; i < count; i++)
-        print_stats(&parts[i], i == 0);
+        print_channels(args, &parts[i], i == 0);
     if (args->png)
         printf("\n%zu images drawn in %s\n", drawn, args->png);
 }
 
 static fds_status show_parts(const cli_args *args, part *parts, size_t count, fds_error *err) {
     size_t drawn = 0;
-    for (size_t i = 0; i < count; i++)
-        CLI_TRY(part_count(&parts[i], err));
-    if (args->png) {
-        size_t have = parts[0].count;
-        CLI_TRY(cli_number("count", args->count, have, have < 100 ? have : 100, &drawn, err));
-        CLI_TRY(draw(args, &parts[0], drawn, err));
+    for (size_t i = 0; i < count; i++) {
+        char *text;
+        CLI_TRY(fds_dataset_describe(parts[i].data, &text, err));
+        parts[i].about = cli_json(text, err);
+        fds_text_free(text);
+        if (!parts[i].about)
+            return FDS_ERR_NOMEM;
     }
+    if (args->png)
+        CLI_TRY(draw(args, parts[0].data, &drawn, err));
     if (args->json)
-        return show_json(args, parts, count, drawn, err);
+        return cli_print_json(json_pack("{s:s, s:O, s:O?, s:o}", "data", args->operand, "train",
+                                        parts[0].about, "test", parts[1].about, "png",
+                                        args->png ? json_pack("{s:s, s:I}", "file", args->png,
+                                                              "count", (json_int_t)drawn)
+                                                  : json_null()),
+                              err);
     show_text(args, parts, count, drawn);
     return FDS_OK;
 }
 
 static fds_status run_show(cli_args *args, fds_error *err) {
-    part parts[2] = {{.name = "train", .is_whole = args->all},
-                     {.name = "test", .is_whole = args->all}};
+    part parts[2] = {{.name = "train"}, {.name = "test"}};
     if (!args->png && (args->count || args->columns))
         return cli_fail(err, FDS_ERR_USAGE, "--%s needs --png OUT.png",
                         args->count ? "count" : "columns");
@@ -375,8 +285,10 @@ static fds_status run_show(cli_args *args, fds_error *err) {
     CLI_TRY(fds_data_open(args->operand, args->params, args->events, &parts[0].data, &parts[1].data,
                           err));
     fds_status status = show_parts(args, parts, parts[1].data ? 2 : 1, err);
-    part_free(&parts[0]);
-    part_free(&parts[1]);
+    for (size_t i = 0; i < 2; i++) {
+        fds_dataset_free(parts[i].data);
+        json_decref(parts[i].about);
+    }
     return status;
 }
 

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * fds pay: money for predictions, divided among those whose data they came from.
- *
- * Inputs are explained in blocks, so memory does not grow with their number. A batch is gone through
- * twice, to end within one unit of the exact totals; the first pass keeps the answers to the first
- * inputs for the second. With --carry the totals go on after the command, and one pass is enough. */
+ * fds pay: money for predictions, divided among those whose data they came from. */
 #include "cli.h"
 
 #include <math.h>
@@ -12,14 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-enum { TOP = 10, MONEY_SIZE = 32 };
+enum { TOP = 10, MONEY_SIZE = 32, FEW_UNITS = 1000 };
 enum { LINE_COLUMNS = 80, LEAST_MONEY = 9, MOST_PAYEE = 30 };
-enum {
-    BLOCK = 256,
-    MOST_KEPT = 1 << 20, /* values, and what a prediction takes besides */
-    EACH_KEPT = 8,
-    FEW_UNITS = 1000
-};
 
 static const cli_option own[] = {
     CLI_OWN('o', "output", output, "FILE",
@@ -29,22 +19,13 @@ static const cli_option own[] = {
     CLI_OWN(0, "jsonl", jsonl, NULL, "print a line of JSON for each input, and one of totals"),
 };
 
-/* Progress of a pass: inputs that it has explained, and those that it must. */
-typedef struct {
-    size_t done, total;
-    double start_s;
-} pass;
-
 typedef struct {
     const cli_args *args;
     fds_run *run;
     fds_input *input; /* NULL: pictures, which are opened block by block */
-    size_t inputs, blocks;
+    size_t inputs;
     fds_payer *payer;
-    fds_result **kept; /* (blocks) answers of the first pass, or NULL each */
-    size_t kept_inputs, kept_size;
-    fds_result *last; /* answers that are being paid, or were paid last */
-    pass pass;
+    fds_result *last;          /* answers that were paid last */
     double seconds;            /* of explaining */
     char by[16], currency[16]; /* currency: " USD", or empty */
     size_t top, *order;        /* order (payees) */
@@ -194,7 +175,7 @@ static bool print_text(void *user, const char *text, size_t size) {
     return fwrite(text, 1, size, stdout) == size;
 }
 
-/* ---- answers, block by block ---- */
+/* ---- answers ---- */
 
 static double now_s(void) {
     struct timespec now;
@@ -202,77 +183,31 @@ static double now_s(void) {
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-/* Of a block as of the whole pass. */
-static bool on_progress(void *user, const fds_progress *progress) {
-    const job *j = user;
-    fds_progress whole = *progress;
-    whole.done += j->pass.done;
-    whole.total = j->pass.total;
-    whole.elapsed_s = now_s() - j->pass.start_s;
-    return j->args->events->progress(j->args->events->user, &whole);
-}
-
-static void on_log(void *user, fds_log_level level, const char *text) {
-    const job *j = user;
-    j->args->events->log(j->args->events->user, level, text);
-}
-
-static fds_status explain(job *j, size_t block, fds_result **out, fds_error *err) {
-    const fds_events events = {.log = on_log, .progress = on_progress, .user = j};
-    size_t first = block * BLOCK, left = j->inputs - first, count = left < BLOCK ? left : BLOCK;
+static fds_status explain(void *user, size_t first, size_t count, const fds_events *events,
+                          fds_result **out, fds_error *err) {
+    job *j = user;
     fds_input *part;
     CLI_TRY(j->input ? fds_input_part(j->input, first, count, &part, err)
                      : fds_input_pictures(j->run, j->args->more + first, count, j->args->params,
                                           &part, err));
     double start_s = now_s();
-    fds_status status = fds_run_explain(j->run, part, j->args->params, &events, out, err);
+    fds_status status = fds_run_explain(j->run, part, j->args->params, events, out, err);
     j->seconds += now_s() - start_s;
-    j->pass.done += count;
     fds_input_free(part);
     return status;
 }
 
-/* The first pass: what the batch will come to. */
-static fds_status foresee(job *j, fds_error *err) {
-    j->kept = cli_alloc(j->blocks, sizeof *j->kept, err);
-    if (!j->kept)
-        return FDS_ERR_NOMEM;
-    j->pass = (pass){.total = j->inputs, .start_s = now_s()};
-    for (size_t b = 0; b < j->blocks; b++) {
-        fds_result *answers;
-        CLI_TRY(explain(j, b, &answers, err));
-        size_t count = fds_result_predictions(answers);
-        j->kept_size += count * (fds_result_players(answers) + EACH_KEPT);
-        fds_status status = fds_payer_foresee(j->payer, answers, err);
-        if (status == FDS_OK && j->kept_size <= MOST_KEPT) {
-            j->kept[b] = answers;
-            j->kept_inputs += count;
-        } else {
-            fds_result_free(answers);
-        }
-        CLI_TRY(status);
-    }
-    return FDS_OK;
-}
-
-static fds_status pay_block(job *j, size_t block, fds_error *err) {
-    fds_payment *payment;
-    fds_result_free(j->last);
-    j->last = j->kept ? j->kept[block] : NULL;
-    if (j->last)
-        j->kept[block] = NULL;
-    else
-        CLI_TRY(explain(j, block, &j->last, err));
+static fds_status show(void *user, fds_result *answers, const fds_payment *payment,
+                       fds_error *err) {
+    job *j = user;
     fds_terminal_clear();
-    CLI_TRY(fds_payer_pay(j->payer, j->last, &payment, err));
-    size_t payees = fds_payment_payees(payment);
+    fds_result_free(j->last);
+    j->last = answers;
     if (!j->order)
-        j->order = cli_alloc(payees, sizeof *j->order, err);
-    fds_status status = !j->order                       ? FDS_ERR_NOMEM
-                        : j->has_text && !j->is_summary ? print_payment(j, payment, err)
-                                                        : FDS_OK;
-    fds_payment_free(payment);
-    return status;
+        j->order = cli_alloc(fds_payment_payees(payment), sizeof *j->order, err);
+    if (!j->order)
+        return FDS_ERR_NOMEM;
+    return j->has_text && !j->is_summary ? print_payment(j, payment, err) : FDS_OK;
 }
 
 /* ---- all of it ---- */
@@ -288,7 +223,6 @@ static fds_status open_job(job *j, fds_error *err) {
         CLI_TRY(
             fds_input_pictures(j->run, args->more, args->more_count, args->params, &j->input, err));
     j->inputs = j->input ? fds_input_count(j->input) : args->more_count;
-    j->blocks = (j->inputs + BLOCK - 1) / BLOCK;
     CLI_TRY(fds_payer_create(args->params, j->inputs, &j->payer, err));
     const char *code = fds_payment_currency(fds_payer_total(j->payer));
     snprintf(j->currency, sizeof j->currency, "%s%s", code ? " " : "", code ? code : "");
@@ -301,11 +235,7 @@ static fds_status open_job(job *j, fds_error *err) {
 
 static fds_status work(job *j, fds_error *err) {
     CLI_TRY(open_job(j, err));
-    if (!*j->carry)
-        CLI_TRY(foresee(j, err));
-    j->pass = (pass){.total = j->inputs - j->kept_inputs, .start_s = now_s()};
-    for (size_t b = 0; b < j->blocks; b++)
-        CLI_TRY(pay_block(j, b, err));
+    CLI_TRY(fds_payer_run(j->payer, j->inputs, explain, show, j, j->args->events, err));
     if (j->has_text)
         CLI_TRY(print_end(j, err));
     CLI_TRY(fds_payer_finish(j->payer, err));
@@ -315,9 +245,6 @@ static fds_status work(job *j, fds_error *err) {
 }
 
 static void free_job(job *j) {
-    for (size_t b = 0; j->kept && b < j->blocks; b++)
-        fds_result_free(j->kept[b]);
-    free(j->kept);
     free(j->order);
     fds_payer_free(j->payer);
     fds_result_free(j->last);

@@ -65,6 +65,10 @@ typedef struct fds_holding {
 } fds_holding;
 /* out[providers]. */
 FDS_API fds_status fds_dataset_holdings(const fds_dataset *ds, fds_holding *out, fds_error *err);
+/* What is in a set, as JSON: source, count, shape, kind, values; classes with counts, or the range of
+ * the targets; providers with what they have; the range of every channel. To be freed by
+ * fds_text_free. */
+FDS_API fds_status fds_dataset_describe(const fds_dataset *ds, char **json, fds_error *err);
 
 /* Draws the samples of index (images only) as a PNG of the given number of columns, each scaled up
  * to at least 80 pixels, with its class name below. */
@@ -361,6 +365,22 @@ FDS_API fds_status fds_result_create(const fds_values *values, fds_result **out,
  * {"price": 9.5, "colour": "red"}, or an array of all numbers of a sample. */
 FDS_API fds_status fds_input_json(const fds_run *run, const char *json, fds_input **out,
                                   fds_error *err);
+
+/* ==== Many payments ========================================================================= */
+
+/* Answers for the inputs first .. first+count-1; *out becomes the asker's. events: of this call. */
+typedef fds_status (*fds_answer_function)(void *user, size_t first, size_t count,
+                                          const fds_events *events, fds_result **out,
+                                          fds_error *err);
+/* Called once these answers are paid. answers become the callee's, payment does not. */
+typedef fds_status (*fds_paid_function)(void *user, fds_result *answers, const fds_payment *payment,
+                                        fds_error *err);
+/* Pays for all inputs, block by block, in memory that does not grow with their number. Without a carry
+ * it goes through them twice, so that every payee ends within one unit of its exact total: answer may be
+ * asked for a block again. fds_payer_finish comes after it. */
+FDS_API fds_status fds_payer_run(fds_payer *payer, size_t inputs, fds_answer_function answer,
+                                 fds_paid_function paid, void *user, const fds_events *events,
+                                 fds_error *err);
 
 #ifdef __cplusplus
 }

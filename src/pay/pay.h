@@ -8,6 +8,7 @@
  *   money.c     amounts and currencies as text
  *   payees.c    who is paid: players, providers or groups
  *   payer.c     pays prediction after prediction, and keeps what is owed in a file
+ *   batch.c     all inputs of a batch, block by block
  *   payment.c   what a payer has paid for the predictions of a result
  *   write.c     payments as CSV, JSON and lines of JSON
  */
@@ -15,6 +16,7 @@
 #define FDS_PAY_H
 
 #include "base/base.h"
+#include "fds/advanced.h"
 
 /* How values become money:
  *   FDS__POLICY_CLIP    negative values earn nothing, the others share in proportion
@@ -144,6 +146,10 @@ fds_status fds__payment_reserve(fds_payment *payment, fds_error *err);
 /* Adds row k of one payment to the sums of another (or of itself). FDS_ERR_LIMIT: too large. */
 fds_status fds__payment_add(fds_payment *sums, const fds_payment *payment, size_t k,
                             fds_error *err);
+
+/* ---- payer.c ---- */
+
+bool fds__payer_has_carry(const fds_payer *payer);
 
 /* ---- write.c ---- */
 

@@ -411,3 +411,5 @@ fds_status fds_payer_finish(fds_payer *p, fds_error *err) {
     free_writers(p);
     return p->path ? write_carry(p, err) : FDS_OK;
 }
+
+bool fds__payer_has_carry(const fds_payer *payer) { return payer->path != NULL; }
