@@ -228,6 +228,7 @@ static void a_statement_ends_with_the_balance(void **state) {
 static void a_copy_is_complete_while_the_ledger_is_open(void **state) {
     (void)state;
     fds_error err = {0};
+    NEED_A_FILE;
     fds_ledger *l = small_ledger();
     pay(l, 10);
     uint64_t size = fds_ledger_size(l);
@@ -264,5 +265,6 @@ int main(void) {
         TEST(a_statement_ends_with_the_balance),
         TEST(a_copy_is_complete_while_the_ledger_is_open),
     };
+    choose_store();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
