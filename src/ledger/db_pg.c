@@ -276,8 +276,8 @@ static fds_status open_cursor(db_pg_link *d, pg_query *q, fds_error *err) {
 static fds_status execute_once(db_pg_link *d, pg_query *q, fds_error *err) {
     if (q->is_long)
         return open_cursor(d, q, err);
+    TRY(db_pg_ready(d, err)); /* on a new connection it is to be prepared again */
     TRY(prepare_now(d, q, err));
-    TRY(db_pg_ready(d, err));
     q->result = PQexecPrepared(d->conn, q->name, q->count, q->values, q->sizes, q->formats, 1);
     ExecStatusType is = PQresultStatus(q->result);
     return is == PGRES_TUPLES_OK || is == PGRES_COMMAND_OK ? FDS_OK : db_pg_fail(d, q->result, err);

@@ -24,13 +24,16 @@ class Refused(Exception):
         self.status = line.split()[0] if line else "?"
 
 
+def schema_of(path):
+    return "d" + hashlib.sha256(os.path.abspath(path).encode()).hexdigest()[:20]
+
+
 def place(line):
     """A line, with a URI instead of the path of a ledger."""
     base, words = os.environ.get("FDS_TEST_POSTGRES"), line.split(" ")
-    if not base or words[0] not in ("create", "open"):
+    if not base or words[0] not in ("create", "open") or words[1].startswith("postgres"):
         return line
-    path = os.path.abspath(words[1])
-    schema = "d" + hashlib.sha256(path.encode()).hexdigest()[:20]
+    path, schema = os.path.abspath(words[1]), schema_of(words[1])
     words[1] = f"{base}&options=-csearch_path%3D{schema}"
     if words[0] == "create":
         psql = os.path.join(postgres.binaries(), "psql")

@@ -2,8 +2,8 @@
 """A PostgreSQL server of its own, for tests: on a socket in a temporary folder, without a network.
 
 usage: postgres.py PROGRAM [ARGUMENT...]
-Runs a test program with FDS_TEST_POSTGRES, the URI of an empty database. Needs postgresql (scripts/deps postgres); without
-it, the program is skipped.
+Runs a test program, in C or Python, with FDS_TEST_POSTGRES, the URI of an empty database. Needs postgresql (scripts/deps
+postgres); without it, the program is skipped.
 """
 import glob
 import os
@@ -135,8 +135,10 @@ def main():
     if reason:
         print(f"1..0 # SKIP {reason}")
         return 0
+    words = [sys.executable, "-B"] if sys.argv[1].endswith(".py") else []
     with Postgres() as server:
-        return subprocess.run(sys.argv[1:], env={**os.environ, "FDS_TEST_POSTGRES": server.uri()}, check=False).returncode
+        return subprocess.run(words + sys.argv[1:], env={**os.environ, "FDS_TEST_POSTGRES": server.uri()},
+                              check=False).returncode
 
 
 if __name__ == "__main__":

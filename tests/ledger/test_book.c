@@ -107,6 +107,32 @@ static void a_foreign_key_and_other_files_are_refused(void **state) {
                      FDS_ERR_CORRUPT);
 }
 
+static void passwords_are_not_in_names(void **state) {
+    (void)state;
+    static const char *const names[][2] = {
+        {"shop.db", "shop.db"},
+        {"a:b@c?password=x", "a:b@c?password=x"}, /* a file */
+        {"postgresql://host/db", "postgresql://host/db"},
+        {"postgresql://host:5432/db", "postgresql://host:5432/db"},
+        {"postgres://u:secret@host:1/db", "postgres://u:***@host:1/db"},
+        {"postgresql://u@host/db?sslmode=require", "postgresql://u@host/db?sslmode=require"},
+        {"postgresql://u:a@b:c@host/db", "postgresql://u:***@host/db"},
+        {"postgresql:///db?user=u&password=p&host=h",
+         "postgresql:///db?user=u&password=***&host=h"},
+        {"postgresql:///db?sslpassword=p", "postgresql:///db?sslpassword=***"},
+        {"postgresql:///db?pass%77ord=p&x", "postgresql:///db?pass%77ord=***&x"},
+        {"postgresql://u:p@h/db?password=q", "postgresql://u:***@h/db?password=***"},
+        {"postgresql:password=p", "postgresql:..."},
+    };
+    char name[256], small[16];
+    for (size_t i = 0; i < COUNT(names); i++) {
+        db_name(names[i][0], name, sizeof name);
+        assert_string_equal(name, names[i][1]);
+        db_name(names[i][0], small, sizeof small); /* cut, not overrun */
+        assert_memory_equal(small, name, strlen(small));
+    }
+}
+
 /* ---- accounts and runs ---- */
 
 static void an_account_is_added_once(void **state) {
@@ -542,6 +568,7 @@ int main(void) {
         TEST(decimals_below_the_currencys_own_are_refused),
         TEST(only_one_writes_and_nobody_reads_meanwhile),
         TEST(a_foreign_key_and_other_files_are_refused),
+        TEST(passwords_are_not_in_names),
         TEST(an_account_is_added_once),
         TEST(thousands_of_accounts_are_found_by_name),
         TEST(a_run_is_frozen),
