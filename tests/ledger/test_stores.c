@@ -19,9 +19,10 @@ static fds_status fake_random(void *out, size_t size, fds_error *err) {
 /* Entries of every kind, numbers at their limits, texts of several scripts. */
 static fds_ledger *make(const char *where) {
     fds_error err = {0};
+    const char *name = where ? "database" : "file";
     database = where;
-    expect_ok(CREATE(scratch_path("l.db"), "origin", "example.com/test", "debts", "true"), &err);
-    fds_ledger *l = open_as(scratch_path("l.db"), FDS_LEDGER_WRITE);
+    expect_ok(CREATE(scratch_path(name), "origin", "example.com/test", "debts", "true"), &err);
+    fds_ledger *l = open_as(scratch_path(name), FDS_LEDGER_WRITE);
     clock_ms = 4000000000000;
     salt = 0;
     l->now_ms = fake_now;
@@ -51,7 +52,6 @@ static fds_ledger *make(const char *where) {
     expect_ok(fds_ledger_payout(l, find(l, "north"), 0, "May", "p", &units, NULL, &err), &err);
     fds_posting p[] = {{find(l, "south"), -1}, {find(l, "west"), 1}};
     expect_ok(fds_ledger_correct(l, 8, p, 2, "reason", operators, "c", NULL, &err), &err);
-    l->now_ms = fake_now;
     verify(l);
     return l;
 }
