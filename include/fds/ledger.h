@@ -167,8 +167,7 @@ FDS_API fds_status fds_ledger_earnings(const fds_ledger *ledger, uint64_t accoun
 /* format: "hledger", "beancount", "ledger" or "csv". A new file replaces an old one. */
 FDS_API fds_status fds_ledger_export(const fds_ledger *ledger, const char *format, const char *path,
                                      const fds_events *events, fds_error *err);
-/* A copy of the whole, as of one moment; also while it is open for writing here. FDS_ERR_UNSUPPORTED
- * of a database, which has programs of its own for that. */
+/* A copy of the whole in an SQLite file, as of one moment; also while it is open for writing here. */
 FDS_API fds_status fds_ledger_backup(const fds_ledger *ledger, const char *path, fds_error *err);
 
 /* ==== Proof ================================================================================= */

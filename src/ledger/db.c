@@ -83,10 +83,10 @@ fds_status db_commit(db *d, fds_error *err) { return d->store->commit(d, err); }
 fds_status db_settle(db *d, fds_error *err) { return d->store->settle(d, err); }
 void db_rollback(db *d) { d->store->rollback(d); }
 bool db_was_lost(db *d) { return d->store->was_lost(d); }
-fds_status db_copy(db *d, const char *path, fds_error *err) { return d->store->copy(d, path, err); }
-fds_status db_check(db *d, fds_status (*make)(db *d, fds_error *err), fds_error *err) {
-    return d->store->check(d, make, err);
+fds_status db_copy(db *d, db_make make, const char *path, fds_error *err) {
+    return d->store->copy(d, make, path, err);
 }
+fds_status db_check(db *d, db_make make, fds_error *err) { return d->store->check(d, make, err); }
 
 /* ---- queries ---- */
 

@@ -6,7 +6,7 @@
  *
  *   db.c            chooses the store by the path, and calls it
  *   db_sqlite.c     an SQLite file
- *   db_pg.c         tables of a PostgreSQL database; db_pg_check.c compares them
+ *   db_pg.c         tables of a PostgreSQL database
  *   db_store.h      what a store has to offer
  */
 #ifndef FDS_LEDGER_DB_H
@@ -47,11 +47,13 @@ void db_rollback(db *d);
 /* Whether others may have written since the last call, because a connection was lost and made again.
  * That happens outside of transactions; within one, what is done fails. */
 bool db_was_lost(db *d);
-/* A copy, as of one moment, in the new file path. */
-fds_status db_copy(db *d, const char *path, fds_error *err);
-/* Whether the database's own structures are whole, and are those that make (which creates the tables in
- * a new one) makes. FDS_ERR_CORRUPT says what is wrong. */
-fds_status db_check(db *d, fds_status (*make)(db *d, fds_error *err), fds_error *err);
+/* Creates the tables in a new database. */
+typedef fds_status (*db_make)(db *d, fds_error *err);
+/* A copy, as of one moment, in the new SQLite file path. */
+fds_status db_copy(db *d, db_make make, const char *path, fds_error *err);
+/* Whether the database's own structures are whole, and are those that make makes. FDS_ERR_CORRUPT says
+ * what is wrong. */
+fds_status db_check(db *d, db_make make, fds_error *err);
 
 /* is_long: it has no parameters, and may give more rows than memory has room for. */
 fds_status db_prepare(db *d, const char *sql, bool is_long, db_query **out, fds_error *err);

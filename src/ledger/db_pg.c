@@ -175,14 +175,7 @@ static bool was_lost(db *base) {
     return was;
 }
 
-static fds_status copy(db *base, const char *path, fds_error *err) {
-    (void)path;
-    return fds__fail(err, FDS_ERR_UNSUPPORTED,
-                     "%s is copied by PostgreSQL's own programs: pg_dump, or pg_basebackup",
-                     ((db_pg_link *)base)->name);
-}
-
-static fds_status check(db *base, fds_status (*make)(db *d, fds_error *err), fds_error *err) {
+static fds_status check(db *base, db_make make, fds_error *err) {
     return db_pg_check(base, ((db_pg_link *)base)->name, make, err);
 }
 
@@ -378,7 +371,7 @@ const db_store db_pg = {
     .settle = settle,
     .rollback = rollback,
     .was_lost = was_lost,
-    .copy = copy,
+    .copy = db_pg_copy,
     .check = check,
     .prepare = prepare,
     .query_free = query_free,

@@ -4,7 +4,7 @@
  *
  *   db_pg.c         transactions, queries, columns
  *   db_pg_link.c    the connection
- *   db_pg_check.c   whether the tables are those of a ledger
+ *   db_pg_tables.c  whether the tables are those of a ledger; copies of them
  */
 #ifndef FDS_LEDGER_DB_PG_H
 #define FDS_LEDGER_DB_PG_H
@@ -44,13 +44,13 @@ fds_status db_pg_run(db_pg_link *d, const char *sql, PGresult **out, fds_error *
 /* What has failed; result NULL: libpq itself. */
 fds_status db_pg_fail(const db_pg_link *d, const PGresult *result, fds_error *err);
 
-/* ---- db_pg_check.c ---- */
+/* ---- db_pg_tables.c ---- */
 
 /* The body of the trigger that protects a table. */
 #define DB_PG_PROTECT "BEGIN RAISE EXCEPTION 'rows of % are never changed', TG_TABLE_NAME; END"
 
-/* db_check. name: what messages call the database. */
-fds_status db_pg_check(db *d, const char *name, fds_status (*make)(db *d, fds_error *err),
-                       fds_error *err);
+/* db_check, db_copy. name: what messages call the database. */
+fds_status db_pg_check(db *d, const char *name, db_make make, fds_error *err);
+fds_status db_pg_copy(db *d, db_make make, const char *path, fds_error *err);
 
 #endif

@@ -309,8 +309,9 @@ static fds_status copy_pages(file_db *d, file_db *to, fds_error *err) {
     return code == SQLITE_DONE ? FDS_OK : fail(to, code, err);
 }
 
-static fds_status copy(db *base, const char *path, fds_error *err) {
+static fds_status copy(db *base, db_make make, const char *path, fds_error *err) {
     file_db *to;
+    (void)make; /* pages have the tables too */
     TRY(NEW(to, 1, err));
     to->access = DB_WRITE;
     snprintf(to->path, sizeof to->path, "%s", path);
@@ -370,7 +371,7 @@ static fds_status check_pages(file_db *d, fds_error *err) {
     return status;
 }
 
-static fds_status check(db *base, fds_status (*make)(db *d, fds_error *err), fds_error *err) {
+static fds_status check(db *base, db_make make, fds_error *err) {
     file_db *d = (file_db *)base;
     file_db wanted = {.base.store = &db_sqlite, .access = DB_READ, .path = "a new database"};
     int code =

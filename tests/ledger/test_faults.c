@@ -64,7 +64,7 @@ static fds_status look(fds_ledger *l, fds_error *err) {
     void *data;
     TRY(fds_ledger_log_file(l, "tile/entries/000.p/5", &data, &size, err));
     fds_text_free(data);
-    return database ? FDS_OK : fds_ledger_backup(l, scratch_path("copy"), err);
+    return fds_ledger_backup(l, scratch_path("copy"), err);
 }
 
 static fds__fault_kind kind_of_fault;

@@ -390,11 +390,11 @@ def changed_tables_are_found_and_named():
                "EXECUTE FUNCTION entry_protect()")
     function = "CREATE OR REPLACE FUNCTION entry_protect() RETURNS trigger LANGUAGE plpgsql AS $b${}$b$"
     for change, back, part in (
-            ("DROP TRIGGER entry_protect ON entry", trigger + PROTECTED, "missing is trigger entry_protect"),
+            ("DROP TRIGGER entry_protect ON entry", trigger + PROTECTED, "Missing: trigger entry_protect"),
             (UNPROTECTED, "SELECT 1" + PROTECTED, "trigger entry_protect"),
             (function.format("BEGIN RETURN NULL; END"), function.format(body), "trigger entry_protect"),
             ("CREATE TRIGGER more AFTER INSERT ON entry FOR EACH STATEMENT EXECUTE FUNCTION entry_protect()",
-             "DROP TRIGGER more ON entry", "there is trigger more"),
+             "DROP TRIGGER more ON entry", "Not of a ledger: trigger more"),
             ("CREATE RULE quiet AS ON INSERT TO tile DO INSTEAD NOTHING", "DROP RULE quiet ON tile", "rule quiet"),
             ("ALTER TABLE tile SET UNLOGGED", "ALTER TABLE tile SET LOGGED", "table tile"),
             ("ALTER TABLE entry DROP CONSTRAINT entry_customer_key_key", "ALTER TABLE entry ADD UNIQUE(customer, key)",

@@ -114,12 +114,36 @@ static void their_logs_have_the_same_hashes(void **state) {
     fds_ledger_close(b);
 }
 
+/* All columns: the copy can be written on with the key of the database. */
+static void a_copy_of_a_database_is_a_ledger_in_a_file(void **state) {
+    (void)state;
+    fds_error err = {0};
+    fds_ledger *b = make(uri), *copy = NULL;
+    expect_ok(fds_ledger_backup(b, scratch_path("copy"), &err), &err);
+    expect_ok(fds_ledger_open(scratch_path("copy"), FDS_LEDGER_WRITE,
+                              key_of(scratch_path("database")), &copy, &err),
+              &err);
+    log_hash root = log_tree_root(b->tree), of_copy = log_tree_root(copy->tree);
+    assert_true(log_equal(&root, &of_copy));
+    for (uint64_t i = 0; i < fds_ledger_size(b); i++) {
+        char *in_b = entry_of(b, i), *in_copy = entry_of(copy, i);
+        assert_string_equal(in_b, in_copy);
+        fds_text_free(in_b);
+        fds_text_free(in_copy);
+    }
+    topup(copy, "acme", 1);
+    verify(copy);
+    fds_ledger_close(b);
+    fds_ledger_close(copy);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_file_and_a_database_say_the_same),
         TEST(their_logs_have_the_same_hashes),
+        TEST(a_copy_of_a_database_is_a_ledger_in_a_file),
     };
     uri = getenv("FDS_TEST_POSTGRES");
     if (!uri) {

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * Whether the tables of a PostgreSQL database are those of a ledger. Two lists of lines are compared:
- * one is read from the system's catalogs, the other follows from the statements that make the tables.
- * A new table to compare with could not be made on a standby, which auditors may well read.
+ * The tables of a PostgreSQL database as a whole: whether they are those of a ledger, and copies of them.
+ *
+ * To check them, two lists of lines are compared: one is read from the system's catalogs, the other
+ * follows from the statements that make the tables. New tables to compare with could not be made on a
+ * standby, which auditors may well read.
  *
  *   table entry (r, p)                           an ordinary table that survives a crash
  *   column entry.label text collate C
@@ -145,23 +147,116 @@ static fds_status compare(const sketch *wanted, db_query *q, const char *name, f
         int order = !found ? 1 : !line ? -1 : strcmp(found, line);
         if (order != 0)
             return fds__fail(err, FDS_ERR_CORRUPT,
-                             "%s: its tables, constraints or triggers were changed: %s %s", name,
-                             order > 0 ? "missing is" : "there is", order > 0 ? line : found);
+                             "%s: its tables, constraints or triggers were changed. %s: %s", name,
+                             order > 0 ? "Missing" : "Not of a ledger", order > 0 ? line : found);
     }
 }
 
-fds_status db_pg_check(db *d, const char *name, fds_status (*make)(db *d, fds_error *err),
-                       fds_error *err) {
+static fds_status draw(sketch **out, db_make make, fds_error *err) {
+    TRY(NEW(*out, 1, err));
+    (*out)->base.store = &sketch_store;
+    return make(&(*out)->base, err);
+}
+
+fds_status db_pg_check(db *d, const char *name, db_make make, fds_error *err) {
     OWNED sketch *wanted = NULL;
     db_query *q = NULL;
-    TRY(NEW(wanted, 1, err));
-    wanted->base.store = &sketch_store;
-    TRY(make(&wanted->base, err));
+    TRY(draw(&wanted, make, err));
     qsort(wanted->lines, wanted->count, sizeof *wanted->lines, compare_lines);
     TRY(db_prepare(d, catalog_sql, false, &q, err));
     db_bind_text(q, 1, wanted->tables);
     fds_status status = compare(wanted, q, name, err);
     db_end(q);
     db_query_free(q);
+    return status;
+}
+
+/* ---- copying ---- */
+
+static int count_columns(const sketch *s, const char *table) {
+    char begin[LINE];
+    int count = 0;
+    snprintf(begin, sizeof begin, "column %s.", table);
+    for (size_t i = 0; i < s->count; i++)
+        count += strncmp(s->lines[i], begin, strlen(begin)) == 0;
+    return count;
+}
+
+static void bind_column(db_query *to, const db_query *from, int i) {
+    const void *data;
+    size_t size;
+    switch (db_type_of(from, i)) {
+    case DB_INT:
+        db_bind_int(to, i + 1, db_int(from, i));
+        break;
+    case DB_REAL:
+        db_bind_real(to, i + 1, db_real(from, i));
+        break;
+    case DB_TEXT:
+        db_bind_text(to, i + 1, db_text(from, i, NULL));
+        break;
+    case DB_BLOB:
+        data = db_blob(from, i, &size);
+        db_bind_blob(to, i + 1, data, size);
+        break;
+    default:
+        break; /* null */
+    }
+}
+
+static fds_status copy_rows(db_query *from, db_query *to, int columns, fds_error *err) {
+    for (;;) {
+        bool has_row;
+        TRY(db_next(from, &has_row, err));
+        if (!has_row)
+            return FDS_OK;
+        for (int i = 0; i < columns; i++)
+            bind_column(to, from, i);
+        TRY(db_do(to, err));
+    }
+}
+
+static fds_status copy_table(db *from, db *to, const char *table, int columns, fds_error *err) {
+    char sql[LINE];
+    db_query *rows = NULL, *insert = NULL;
+    snprintf(sql, sizeof sql, "SELECT * FROM %s", table);
+    TRY(db_prepare(from, sql, true, &rows, err));
+    snprintf(sql, sizeof sql, "INSERT INTO %s VALUES(", table);
+    for (int i = 1; i <= columns; i++)
+        snprintf(sql + strlen(sql), sizeof sql - strlen(sql), "$%d%s", i, i < columns ? "," : ")");
+    fds_status status = db_prepare(to, sql, false, &insert, err);
+    if (status == FDS_OK)
+        status = copy_rows(rows, insert, columns, err);
+    db_end(rows);
+    db_query_free(rows);
+    db_query_free(insert);
+    return status;
+}
+
+/* In the order in which they are made: rows that others refer to come first. */
+static fds_status copy_tables(const sketch *s, db *from, db *to, fds_error *err) {
+    for (const char *at = s->tables; *at;) {
+        char table[64];
+        int length = (int)strcspn(at, " ");
+        snprintf(table, sizeof table, "%.*s", length, at);
+        TRY(copy_table(from, to, table, count_columns(s, table), err));
+        at += length + (at[length] == ' ');
+    }
+    return FDS_OK;
+}
+
+fds_status db_pg_copy(db *d, db_make make, const char *path, fds_error *err) {
+    OWNED sketch *s = NULL;
+    db *to = NULL;
+    TRY(draw(&s, make, err));
+    TRY(db_sqlite.open(path, DB_CREATE, &to, err));
+    fds_status status = db_begin(to, err);
+    if (status == FDS_OK)
+        status = make(to, err);
+    if (status == FDS_OK)
+        status = copy_tables(s, d, to, err);
+    if (status == FDS_OK)
+        status = db_commit(to, err);
+    db_close(to);
     return status;
 }
