@@ -447,6 +447,28 @@ def a_row_that_a_policy_hides_is_not_passed_over():
     refused(lambda: open_raw(uri), "ERR_IO", "row-level security")
 
 
+@test
+def a_role_without_ownership_can_write_but_not_unprotect():
+    """The rights that docs/ledger.md names."""
+    make()
+    sql(f"CREATE ROLE teller LOGIN; GRANT USAGE ON SCHEMA {schema()} TO teller; GRANT SELECT, INSERT ON ALL TABLES IN SCHEMA "
+        f"{schema()} TO teller; GRANT UPDATE ON account, run, earning, tile, checkpoint TO teller")
+    driver = Driver()
+    driver.ask(f"open {server.uri(schema=schema(), user='teller')} write l.db.key")
+    driver.charge([order("a"), order("a"), order("b")])
+    driver.ask("account customer bolt")
+    driver.ask("run n " + "b" * 64 + " clip 0 east")
+    driver.ask("verify")
+    done(driver)
+    for text in ("DROP TRIGGER entry_protect ON entry", "ALTER TABLE entry DISABLE TRIGGER ALL", "DELETE FROM entry"):
+        try:
+            sql("SET ROLE teller; " + text)
+        except AssertionError as failure:
+            assert "must be owner" in str(failure) or "permission denied" in str(failure), failure
+        else:
+            raise AssertionError(f"done: {text}")
+
+
 # ---- size ----
 
 
