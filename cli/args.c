@@ -137,16 +137,17 @@ static fds_status parse_option(const cli_command *command, int argc, char **argv
 
 static fds_status take_operand(const cli_command *command, const char *word, cli_args *args,
                                fds_error *err) {
+    const char *shown = strstr(word, "://") ? "..." : word; /* a URI may have a password */
     if (!command->operand)
-        return cli_fail(err, FDS_ERR_USAGE, "\"%s\" is no option: see fds %s --help", word,
+        return cli_fail(err, FDS_ERR_USAGE, "\"%s\" is no option: see fds %s --help", shown,
                         command->name);
     if (args->operand && command->takes_more) {
         args->more[args->more_count++] = word;
         return FDS_OK;
     }
     if (args->operand)
-        return cli_fail(err, FDS_ERR_USAGE, "\"%s\" is one argument too many: only one %s, \"%s\"",
-                        word, command->operand, args->operand);
+        return cli_fail(err, FDS_ERR_USAGE, "\"%s\" is one argument too many: only one %s", shown,
+                        command->operand);
     args->operand = word;
     bool is_param = command->job && strcmp(command->operand, "DATA") == 0;
     return is_param && *word ? fds_params_set(args->params, "data", word, err) : FDS_OK;

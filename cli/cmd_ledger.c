@@ -14,8 +14,8 @@ static fds_status with_ledger(const cli_args *args, fds_ledger_access access, si
                               size_t most, action act, fds_error *err) {
     fds_ledger *l;
     if (args->more_count < least || args->more_count > most)
-        return cli_fail(err, FDS_ERR_USAGE, "too %s arguments after %s: see --help",
-                        args->more_count < least ? "few" : "many", args->operand);
+        return cli_fail(err, FDS_ERR_USAGE, "too %s arguments after LEDGER: see --help",
+                        args->more_count < least ? "few" : "many");
     CLI_TRY(fds_ledger_open(args->operand, access, args->from, &l, err));
     fds_status status = act(args, l, err);
     fds_ledger_close(l);
@@ -40,15 +40,15 @@ static fds_status run_init(cli_args *args, fds_error *err) {
     fds_ledger *l;
     CLI_TRY(fds_ledger_create(args->operand, args->params, err));
     CLI_TRY(fds_ledger_open(args->operand, FDS_LEDGER_READ, NULL, &l, err));
-    char vkey[512];
+    char vkey[512], key[4096];
     snprintf(vkey, sizeof vkey, "%s", fds_ledger_vkey(l));
     fds_ledger_close(l);
+    CLI_TRY(fds_params_get(args->params, "signing_key", key, sizeof key, err));
     if (args->json)
         return cli_print_json(json_pack("{s:s}", "vkey", vkey), err);
     if (!args->quiet)
-        fprintf(stderr,
-                "fds ledger init: %s.key signs its log: keep it secret, and copy it apart\n",
-                args->operand);
+        fprintf(stderr, "fds ledger init: %s%s signs its log: keep it secret, and copy it apart\n",
+                *key ? key : args->operand, *key ? "" : ".key");
     puts(vkey); /* alone on stdout, for scripts */
     return FDS_OK;
 }
@@ -80,8 +80,8 @@ static fds_status topup(const cli_args *args, fds_ledger *l, fds_error *err) {
     if (status == FDS_ERR_NOT_FOUND && args->all)
         status = fds_ledger_account(l, FDS_ACCOUNT_CUSTOMER, name, &customer, err);
     else if (status == FDS_ERR_NOT_FOUND && !strstr(err->text, "did you mean"))
-        return cli_fail(err, status, "%s has no account \"%s\": --new opens one", args->operand,
-                        name);
+        return cli_fail(err, status, "%s has no account \"%s\": --new opens one",
+                        fds_ledger_name(l), name);
     CLI_TRY(status);
     CLI_TRY(fds_ledger_topup(l, customer, units, args->ref, args->key, &index, err));
     return print_paid(args, l, "paid in", name, units, index, err);
@@ -310,9 +310,11 @@ static const cli_option vkey_own[] = {
 #define OWN(options) .own = options, .own_count = CLI_COUNT(options)
 
 const cli_command cli_ledger[] = {
-    COMMAND("init", "LEDGER", "", run_init, "make an empty ledger and its signing key",
-            "Makes LEDGER, and LEDGER.key, which signs its log. Prints the log's public key.",
-            " shop.db --origin example.com/shop", .job = "ledger"),
+    COMMAND(
+        "init", "LEDGER", "", run_init, "make an empty ledger and its signing key",
+        "Makes LEDGER, and LEDGER.key, which signs its log. Prints the log's public key. LEDGER is "
+        "a file, or a PostgreSQL database such as postgresql://host/shop.",
+        " shop.db --origin example.com/shop", .job = "ledger"),
     COMMAND("topup", "LEDGER", " CUSTOMER AMOUNT", run_topup, "enter what a customer has paid in",
             "Enters that a customer has paid in AMOUNT, for example 10.00.",
             " shop.db acme 10.00 --new --ref \"invoice 7\"", .takes_more = true, OWN(topup_own)),

@@ -4,13 +4,15 @@
  * change. docs/ledger.md explains the words, the file and the guarantees. Stable within a minor
  * version.
  *
- * A ledger is an SQLite file. One process has it open for writing; several may read it while none
- * writes. Money is counted in units of the ledger's own, much finer than the
- * currency's ("USD/6": millionths of a dollar). Every change is an entry with a number; entries are
- * never changed, only followed by corrections. A call that returns FDS_OK has put its entries on the
- * disk.
+ * A ledger is an SQLite file, or tables of a PostgreSQL database: its path is then a URI that begins with
+ * "postgresql:" or "postgres:". One process has it open for writing. Several may read a file while
+ * none writes, and a database at any time. Money is counted in units of the ledger's own, much finer
+ * than the currency's ("USD/6": millionths of a dollar). Every change is an entry with a number;
+ * entries are never changed, only followed by corrections. A call that returns FDS_OK has put its
+ * entries on the disk.
  *
- * Where fds was built without SQLite and libsodium, every function fails with FDS_ERR_UNSUPPORTED.
+ * Where fds was built without SQLite and libsodium, every function fails with FDS_ERR_UNSUPPORTED; so
+ * do URIs where it was built without libpq.
  */
 #ifndef FDS_LEDGER_H
 #define FDS_LEDGER_H
@@ -28,17 +30,20 @@ typedef struct fds_ledger fds_ledger;
 
 /* Makes an empty ledger, and its signing key in the new file "PATH.key" (mode 0600); it has the
  * accounts "cash" and "fees", entries 0 and 1. params, of job "ledger": "currency", "decimals",
- * "origin" (the name of the log), "debts". FDS_ERR_CONFLICT: a file of that name exists. */
+ * "origin" (the name of the log), "debts", "signing_key" (another file for the key; needed with a
+ * URI). FDS_ERR_CONFLICT: a file of that name exists, or the database has a ledger. */
 FDS_API fds_status fds_ledger_create(const char *path, const fds_params *params, fds_error *err);
 
 typedef enum fds_ledger_access { FDS_LEDGER_READ, FDS_LEDGER_WRITE } fds_ledger_access;
 
-/* FDS_ERR_CONFLICT if another process has it open for writing, or for reading if access is
- * FDS_LEDGER_WRITE. key: the file of the signing key, NULL
- * for "PATH.key"; only FDS_LEDGER_WRITE needs it. */
+/* FDS_ERR_CONFLICT if another process has the file open for writing, or for reading if access is
+ * FDS_LEDGER_WRITE; a database only if both would write. key: the file of the signing key, NULL for
+ * "PATH.key" of a file; only FDS_LEDGER_WRITE needs it. */
 FDS_API fds_status fds_ledger_open(const char *path, fds_ledger_access access, const char *key,
                                    fds_ledger **out, fds_error *err);
-FDS_API void fds_ledger_close(fds_ledger *ledger);                 /* NULL is fine */
+FDS_API void fds_ledger_close(fds_ledger *ledger); /* NULL is fine */
+/* For messages: its path, or its URI without passwords. */
+FDS_API const char *fds_ledger_name(const fds_ledger *ledger);
 FDS_API const char *fds_ledger_currency(const fds_ledger *ledger); /* "USD" */
 FDS_API int fds_ledger_decimals(const fds_ledger *ledger);         /* of a unit: 6 */
 FDS_API uint64_t fds_ledger_size(const fds_ledger *ledger);        /* entries */
@@ -166,7 +171,7 @@ FDS_API fds_status fds_ledger_earnings(const fds_ledger *ledger, uint64_t accoun
 /* format: "hledger", "beancount", "ledger" or "csv". A new file replaces an old one. */
 FDS_API fds_status fds_ledger_export(const fds_ledger *ledger, const char *format, const char *path,
                                      const fds_events *events, fds_error *err);
-/* A copy of the whole, as of one moment; also while it is open for writing here. */
+/* A copy of the whole in an SQLite file, as of one moment; also while it is open for writing here. */
 FDS_API fds_status fds_ledger_backup(const fds_ledger *ledger, const char *path, fds_error *err);
 
 /* ==== Proof ================================================================================= */

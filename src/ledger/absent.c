@@ -20,6 +20,7 @@ fds_status fds_ledger_open(const char *path, fds_ledger_access access, const cha
     return fail(err);
 }
 void fds_ledger_close(fds_ledger *ledger) {}
+const char *fds_ledger_name(const fds_ledger *ledger) { return ""; }
 const char *fds_ledger_currency(const fds_ledger *ledger) { return ""; }
 int fds_ledger_decimals(const fds_ledger *ledger) { return 0; }
 uint64_t fds_ledger_size(const fds_ledger *ledger) { return 0; }

@@ -301,6 +301,7 @@ fds_status fds_ledger_topup(fds_ledger *l, uint64_t customer, int64_t units, con
     uint8_t fingerprint[32];
     fds__text request = {0};
     first_use first;
+    TRY(ledger_settle(l, err));
     TRY(ledger_check_account(l, customer, err));
     if (l->state.accounts[customer].kind != FDS_ACCOUNT_CUSTOMER)
         return fds__fail(err, FDS_ERR_USAGE, "%.200s is not a customer: only customers pay in",
@@ -325,6 +326,7 @@ fds_status fds_ledger_payout(fds_ledger *l, uint64_t account, int64_t minimum, c
     uint8_t fingerprint[32];
     fds__text request = {0};
     first_use first;
+    TRY(ledger_settle(l, err));
     TRY(ledger_check_account(l, account, err));
     if (account == LEDGER_CASH)
         return fds__fail(err, FDS_ERR_USAGE,
@@ -407,6 +409,7 @@ fds_status fds_ledger_correct(fds_ledger *l, uint64_t of, const fds_posting *pos
     uint8_t fingerprint[32];
     fds__text request = {0};
     first_use first;
+    TRY(ledger_settle(l, err));
     TRY(check_correction(l, of, postings, count, reason, operators, err));
     fds__text_print(&request, "correction %llu", (unsigned long long)of);
     for (size_t i = 0; i < count; i++)

@@ -10,7 +10,7 @@
  * closes; a writer cannot open it meanwhile. After a crash, the next open of either kind recovers
  * what was committed.
  */
-#include "ledger/db.h"
+#include "ledger/db_store.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -23,22 +23,23 @@
 
 enum { READER_WAIT_MS = 2000 }; /* another reader may be recovering what a crash has left */
 
-struct db {
+typedef struct {
+    db base;
     sqlite3 *handle;
     db_access access;
     bool is_open; /* in a transaction */
     char path[FDS__PATH_MAX];
-};
+} file_db;
 
-struct db_query {
-    db *db;
+typedef struct {
+    db_query base;
     sqlite3_stmt *statement;
     int failed; /* the first code of a failed bind */
-};
+} file_query;
 
 /* ---- failures ---- */
 
-static fds_status fail_busy(const db *d, fds_error *err) {
+static fds_status fail_busy(const file_db *d, fds_error *err) {
     return d->access == DB_READ
                ? fds__fail(
                      err, FDS_ERR_CONFLICT,
@@ -51,7 +52,7 @@ static fds_status fail_busy(const db *d, fds_error *err) {
                            d->path);
 }
 
-static fds_status fail(const db *d, int code, fds_error *err) {
+static fds_status fail(const file_db *d, int code, fds_error *err) {
     switch (code & 0xff) {
     case SQLITE_NOMEM:
         return fds__fail(err, FDS_ERR_NOMEM, "out of memory for %s", d->path);
@@ -97,48 +98,36 @@ static fds_status check_file(const char *path, fds_error *err) {
     return FDS_OK;
 }
 
-static fds_status configure(db *d, fds_error *err) {
+static fds_status run_sql(file_db *d, const char *sql, fds_error *err) {
+    int code = sqlite3_exec(d->handle, sql, NULL, NULL, NULL);
+    return code == SQLITE_OK ? FDS_OK : fail(d, code, err);
+}
+
+static fds_status configure(file_db *d, fds_error *err) {
     sqlite3_extended_result_codes(d->handle, 1);
     sqlite3_db_config(d->handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
     sqlite3_busy_timeout(d->handle, d->access == DB_READ ? READER_WAIT_MS : 0);
-    TRY(db_run(d,
-               "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA foreign_keys=ON; "
-               "PRAGMA mmap_size=0",
-               err));
+    TRY(run_sql(d,
+                "PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA foreign_keys=ON; "
+                "PRAGMA mmap_size=0",
+                err));
     if (d->access == DB_READ)
-        return db_run(d, "PRAGMA query_only=ON", err);
-    TRY(db_run(d, "PRAGMA locking_mode=EXCLUSIVE; " DURABLE, err));
-    return db_run(d, "BEGIN IMMEDIATE; COMMIT", err); /* takes the lock, for good */
+        return run_sql(d, "PRAGMA query_only=ON", err);
+    TRY(run_sql(d, "PRAGMA locking_mode=EXCLUSIVE; " DURABLE, err));
+    return run_sql(d, "BEGIN IMMEDIATE; COMMIT", err); /* takes the lock, for good */
 }
 
-fds_status db_open(const char *path, db_access access, db **out, fds_error *err) {
-    if (strlen(path) >= FDS__PATH_MAX)
-        return fds__fail(err, FDS_ERR_LIMIT, "%.60s...: the path is too long", path);
-    db *d;
-    TRY(NEW(d, 1, err));
-    fds_status status = access == DB_CREATE ? create_file(path, err) : check_file(path, err);
-    if (status != FDS_OK) {
-        fds__free(d);
-        return status;
-    }
-    d->access = access;
-    snprintf(d->path, sizeof d->path, "%s", path);
-    /* a reader may have to recover what a crash has left; SQLite falls back to reading alone */
-    int code = sqlite3_open_v2(path, &d->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
-    status = code == SQLITE_OK ? configure(d, err) : fail(d, code, err);
-    if (status == FDS_OK)
-        *out = d;
-    else
-        db_close(d);
-    if (status != FDS_OK && access == DB_CREATE)
-        unlink(path);
-    return status;
+static void rollback(db *base) {
+    file_db *d = (file_db *)base;
+    /* a serious failure has rolled it back already */
+    if (d->is_open && !sqlite3_get_autocommit(d->handle))
+        sqlite3_exec(d->handle, "ROLLBACK", NULL, NULL, NULL);
+    d->is_open = false;
 }
 
-void db_close(db *d) {
-    if (!d)
-        return;
-    db_rollback(d);
+static void close_file(db *base) {
+    file_db *d = (file_db *)base;
+    rollback(base);
     /* if that fails, the next one to open it does it */
     if (d->handle && d->access != DB_READ)
         sqlite3_exec(d->handle, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL);
@@ -146,14 +135,40 @@ void db_close(db *d) {
     fds__free(d);
 }
 
-/* ---- statements without parameters ---- */
-
-fds_status db_run(db *d, const char *sql, fds_error *err) {
-    int code = sqlite3_exec(d->handle, sql, NULL, NULL, NULL);
-    return code == SQLITE_OK ? FDS_OK : fail(d, code, err);
+static fds_status open_file(const char *path, db_access access, db **out, fds_error *err) {
+    if (strlen(path) >= FDS__PATH_MAX)
+        return fds__fail(err, FDS_ERR_LIMIT, "%.60s...: the path is too long", path);
+    file_db *d;
+    TRY(NEW(d, 1, err));
+    fds_status status = access == DB_CREATE ? create_file(path, err) : check_file(path, err);
+    if (status != FDS_OK) {
+        fds__free(d);
+        return status;
+    }
+    d->base.store = &db_sqlite;
+    d->access = access;
+    snprintf(d->path, sizeof d->path, "%s", path);
+    /* a reader may have to recover what a crash has left; SQLite falls back to reading alone */
+    int code = sqlite3_open_v2(path, &d->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+    status = code == SQLITE_OK ? configure(d, err) : fail(d, code, err);
+    if (status == FDS_OK)
+        *out = &d->base;
+    else
+        close_file(&d->base);
+    if (status != FDS_OK && access == DB_CREATE)
+        unlink(path);
+    return status;
 }
 
-fds_status db_protect(db *d, const char *table, fds_error *err) {
+static void remove_file(const char *path) { unlink(path); }
+
+/* ---- statements without parameters ---- */
+
+static fds_status run(db *base, const char *sql, fds_error *err) {
+    return run_sql((file_db *)base, sql, err);
+}
+
+static fds_status protect(db *base, const char *table, fds_error *err) {
     static const char *const events[] = {"UPDATE", "DELETE"};
     for (int i = 0; i < 2; i++) {
         char sql[256];
@@ -161,137 +176,131 @@ fds_status db_protect(db *d, const char *table, fds_error *err) {
                  "CREATE TRIGGER %s_%s BEFORE %s ON %s BEGIN SELECT RAISE(ABORT, 'rows of %s are "
                  "never changed'); END",
                  table, i ? "delete" : "update", events[i], table, table);
-        TRY(db_run(d, sql, err));
+        TRY(run(base, sql, err));
     }
     return FDS_OK;
 }
 
-fds_status db_begin(db *d, fds_error *err) {
-    TRY(db_run(d, d->access == DB_READ ? "BEGIN" : "BEGIN IMMEDIATE", err));
+static fds_status begin(db *base, fds_error *err) {
+    file_db *d = (file_db *)base;
+    TRY(run_sql(d, d->access == DB_READ ? "BEGIN" : "BEGIN IMMEDIATE", err));
     d->is_open = true;
     return FDS_OK;
 }
 
-fds_status db_commit(db *d, fds_error *err) {
-    fds_status status = db_run(d, "COMMIT", err);
+static fds_status commit(db *base, fds_error *err) {
+    file_db *d = (file_db *)base;
+    fds_status status = run_sql(d, "COMMIT", err);
     if (status != FDS_OK)
-        db_rollback(d);
+        rollback(base);
     d->is_open = false;
     return status;
 }
 
-fds_status db_forget(db *d, fds_error *err) {
-    /* A commit whose sync failed has left its frames in the write-ahead log. */
+static fds_status settle(db *base, fds_error *err) {
+    file_db *d = (file_db *)base;
+    /* A commit whose sync failed has left its frames in the write-ahead log. This process does not see
+     * them, but the next one would. */
     int code = sqlite3_wal_checkpoint_v2(d->handle, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
     return code == SQLITE_OK ? FDS_OK : fail(d, code, err);
 }
 
-void db_rollback(db *d) {
-    /* a serious failure has rolled it back already */
-    if (d->is_open && !sqlite3_get_autocommit(d->handle))
-        sqlite3_exec(d->handle, "ROLLBACK", NULL, NULL, NULL);
-    d->is_open = false;
+static bool was_lost(db *base) {
+    (void)base;
+    return false; /* the file is locked for as long as it is open */
 }
 
 /* ---- queries ---- */
 
-fds_status db_prepare(db *d, const char *sql, db_query **out, fds_error *err) {
-    db_query *q;
+static fds_status prepare(db *base, const char *sql, bool is_long, db_query **out, fds_error *err) {
+    file_db *d = (file_db *)base;
+    file_query *q;
+    (void)is_long; /* rows come one by one */
     TRY(NEW(q, 1, err));
-    q->db = d;
+    q->base.db = base;
     int code =
         sqlite3_prepare_v3(d->handle, sql, -1, SQLITE_PREPARE_PERSISTENT, &q->statement, NULL);
     if (code == SQLITE_OK) {
-        *out = q;
+        *out = &q->base;
         return FDS_OK;
     }
     fds__free(q);
     return fail(d, code, err);
 }
 
-void db_query_free(db_query *q) {
-    if (q)
-        sqlite3_finalize(q->statement);
-    fds__free(q);
+static void query_free(db_query *base) {
+    sqlite3_finalize(((file_query *)base)->statement);
+    fds__free(base);
 }
 
-static void note(db_query *q, int code) {
+static int bind_value(sqlite3_stmt *s, int at, const db_value *v) {
+    switch (v->type) {
+    case DB_INT:
+        return sqlite3_bind_int64(s, at, v->number);
+    case DB_REAL:
+        return sqlite3_bind_double(s, at, v->real);
+    case DB_TEXT:
+        return sqlite3_bind_text64(s, at, v->data, v->size, SQLITE_STATIC, SQLITE_UTF8);
+    case DB_BLOB:
+        return sqlite3_bind_blob64(s, at, v->data, v->size, SQLITE_STATIC);
+    default:
+        return sqlite3_bind_null(s, at);
+    }
+}
+
+static void bind(db_query *base, int at, const db_value *value) {
+    file_query *q = (file_query *)base;
+    int code = bind_value(q->statement, at, value);
     if (code != SQLITE_OK && !q->failed)
         q->failed = code;
 }
 
-void db_bind_int(db_query *q, int at, int64_t value) {
-    note(q, sqlite3_bind_int64(q->statement, at, value));
-}
-void db_bind_real(db_query *q, int at, double value) {
-    note(q, sqlite3_bind_double(q->statement, at, value));
-}
-void db_bind_text(db_query *q, int at, const char *text) {
-    note(q, sqlite3_bind_text(q->statement, at, text, -1, SQLITE_STATIC));
-}
-void db_bind_blob(db_query *q, int at, const void *data, size_t size) {
-    note(q, sqlite3_bind_blob64(q->statement, at, data, size, SQLITE_STATIC));
-}
-void db_bind_null(db_query *q, int at) { note(q, sqlite3_bind_null(q->statement, at)); }
-
-fds_status db_next(db_query *q, bool *has_row, fds_error *err) {
+static fds_status next(db_query *base, bool *has_row, fds_error *err) {
+    file_query *q = (file_query *)base;
     int code = q->failed ? q->failed : sqlite3_step(q->statement);
     *has_row = code == SQLITE_ROW;
     if (code == SQLITE_ROW || code == SQLITE_DONE)
         return FDS_OK;
-    return fail(q->db, code, err);
+    return fail((file_db *)base->db, code, err);
 }
 
-void db_end(db_query *q) {
+static void end(db_query *base) {
+    file_query *q = (file_query *)base;
     sqlite3_reset(q->statement); /* its code is that of the last step again */
     sqlite3_clear_bindings(q->statement);
     q->failed = 0;
 }
 
-fds_status db_do(db_query *q, fds_error *err) {
+static fds_status execute(db_query *base, fds_error *err) {
     bool has_row;
-    fds_status status = db_next(q, &has_row, err);
-    db_end(q);
-    return status;
+    return next(base, &has_row, err);
 }
 
-db_type db_type_of(const db_query *q, int column) {
-    switch (sqlite3_column_type(q->statement, column)) {
+static void column(const db_query *base, int i, db_value *out) {
+    sqlite3_stmt *s = ((const file_query *)base)->statement;
+    switch (sqlite3_column_type(s, i)) {
     case SQLITE_INTEGER:
-        return DB_INT;
+        *out = (db_value){.type = DB_INT, .number = sqlite3_column_int64(s, i)};
+        break;
     case SQLITE_FLOAT:
-        return DB_REAL;
+        *out = (db_value){.type = DB_REAL, .real = sqlite3_column_double(s, i)};
+        break;
     case SQLITE_TEXT:
-        return DB_TEXT;
+        *out = (db_value){.type = DB_TEXT, .data = sqlite3_column_text(s, i)};
+        out->size = (size_t)sqlite3_column_bytes(s, i);
+        break;
     case SQLITE_BLOB:
-        return DB_BLOB;
+        *out = (db_value){.type = DB_BLOB, .data = sqlite3_column_blob(s, i)};
+        out->size = (size_t)sqlite3_column_bytes(s, i);
+        break;
     default:
-        return DB_NULL;
+        *out = (db_value){.type = DB_NULL};
     }
-}
-
-int64_t db_int(const db_query *q, int column) { return sqlite3_column_int64(q->statement, column); }
-double db_real(const db_query *q, int column) {
-    return sqlite3_column_double(q->statement, column);
-}
-
-const char *db_text(const db_query *q, int column, size_t *size) {
-    const unsigned char *text = sqlite3_column_text(q->statement, column);
-    if (size)
-        *size = (size_t)sqlite3_column_bytes(q->statement, column);
-    return (const char *)text;
-}
-
-/* An empty blob is NULL for SQLite, which is not the same as null. */
-const void *db_blob(const db_query *q, int column, size_t *size) {
-    const void *data = sqlite3_column_blob(q->statement, column);
-    *size = (size_t)sqlite3_column_bytes(q->statement, column);
-    return data ? data : "";
 }
 
 /* ---- copies ---- */
 
-static fds_status copy_pages(db *d, db *to, fds_error *err) {
+static fds_status copy_pages(file_db *d, file_db *to, fds_error *err) {
     sqlite3_backup *backup = sqlite3_backup_init(to->handle, "main", d->handle, "main");
     if (!backup)
         return fail(to, sqlite3_errcode(to->handle), err);
@@ -300,17 +309,19 @@ static fds_status copy_pages(db *d, db *to, fds_error *err) {
     return code == SQLITE_DONE ? FDS_OK : fail(to, code, err);
 }
 
-fds_status db_copy(db *d, const char *path, fds_error *err) {
-    db *to;
+static fds_status copy(db *base, db_make make, const char *path, fds_error *err) {
+    file_db *to;
+    (void)make; /* pages have the tables too */
     TRY(NEW(to, 1, err));
     to->access = DB_WRITE;
     snprintf(to->path, sizeof to->path, "%s", path);
     int code = sqlite3_open_v2(
         path, &to->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
-    fds_status status = code == SQLITE_OK ? copy_pages(d, to, err) : fail(to, code, err);
+    fds_status status =
+        code == SQLITE_OK ? copy_pages((file_db *)base, to, err) : fail(to, code, err);
     /* the pages say that there is a write-ahead log; there is none of the copy */
     if (status == FDS_OK)
-        status = db_run(to, "PRAGMA journal_mode=DELETE", err);
+        status = run_sql(to, "PRAGMA journal_mode=DELETE", err);
     sqlite3_close(to->handle);
     fds__free(to);
     return status;
@@ -322,11 +333,11 @@ static const char *const schema_sql =
     "SELECT type || ' ' || name || ' ' || coalesce(sql, '') FROM sqlite_schema ORDER BY 1";
 
 /* Tables, indexes and triggers, word by word. */
-static fds_status compare_schemas(db *d, db *wanted, fds_error *err) {
+static fds_status compare_schemas(file_db *d, file_db *wanted, fds_error *err) {
     db_query *a = NULL, *b = NULL;
-    fds_status status = db_prepare(d, schema_sql, &a, err);
+    fds_status status = db_prepare(&d->base, schema_sql, false, &a, err);
     if (status == FDS_OK)
-        status = db_prepare(wanted, schema_sql, &b, err);
+        status = db_prepare(&wanted->base, schema_sql, false, &b, err);
     for (bool more = status == FDS_OK; more;) {
         bool has_b = false;
         status = db_next(a, &more, err);
@@ -346,10 +357,10 @@ static fds_status compare_schemas(db *d, db *wanted, fds_error *err) {
     return status;
 }
 
-static fds_status check_pages(db *d, fds_error *err) {
+static fds_status check_pages(file_db *d, fds_error *err) {
     db_query *q = NULL;
     bool has_row;
-    TRY(db_prepare(d, "PRAGMA integrity_check(1)", &q, err));
+    TRY(db_prepare(&d->base, "PRAGMA integrity_check(1)", false, &q, err));
     fds_status status = db_next(q, &has_row, err);
     const char *found = status == FDS_OK && has_row ? db_text(q, 0, NULL) : "";
     const char *last = strrchr(found, '\n'); /* after a line that says which database */
@@ -360,12 +371,13 @@ static fds_status check_pages(db *d, fds_error *err) {
     return status;
 }
 
-fds_status db_check(db *d, fds_status (*make)(db *d, fds_error *err), fds_error *err) {
-    db wanted = {.access = DB_READ, .path = "a new database"};
+static fds_status check(db *base, db_make make, fds_error *err) {
+    file_db *d = (file_db *)base;
+    file_db wanted = {.base.store = &db_sqlite, .access = DB_READ, .path = "a new database"};
     int code =
         sqlite3_open_v2(":memory:", &wanted.handle,
                         SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
-    fds_status status = code == SQLITE_OK ? make(&wanted, err) : fail(&wanted, code, err);
+    fds_status status = code == SQLITE_OK ? make(&wanted.base, err) : fail(&wanted, code, err);
     if (status == FDS_OK)
         status = check_pages(d, err);
     if (status == FDS_OK)
@@ -373,3 +385,25 @@ fds_status db_check(db *d, fds_status (*make)(db *d, fds_error *err), fds_error 
     sqlite3_close(wanted.handle);
     return status;
 }
+
+const db_store db_sqlite = {
+    .open = open_file,
+    .close = close_file,
+    .remove = remove_file,
+    .run = run,
+    .protect = protect,
+    .begin = begin,
+    .commit = commit,
+    .settle = settle,
+    .rollback = rollback,
+    .was_lost = was_lost,
+    .copy = copy,
+    .check = check,
+    .prepare = prepare,
+    .query_free = query_free,
+    .bind = bind,
+    .next = next,
+    .end = end,
+    .execute = execute,
+    .column = column,
+};

@@ -28,13 +28,11 @@ void fds_ledger_close(fds_ledger *l) {
 static fds_status make(const char *path, fds_ledger **out, fds_error *err) {
     if (!path || !*path || strlen(path) >= FDS__PATH_MAX - 16)
         return fds__fail(err, FDS_ERR_USAGE, "a ledger needs a path");
-    if (strncmp(path, "postgresql://", 13) == 0)
-        return fds__fail(err, FDS_ERR_UNSUPPORTED,
-                         "a ledger is a file: PostgreSQL is not supported");
     fds_ledger *l;
     TRY(NEW(l, 1, err));
-    snprintf(l->path, sizeof l->path, "%s", path);
+    db_name(path, l->path, sizeof l->path);
     l->now_ms = ledger_system_ms;
+    l->random = fds__random_secret;
     l->store = ledger_tiles(l);
     fds_status status = NEW(l->tree, 1, err);
     if (status == FDS_OK)
@@ -46,10 +44,16 @@ static fds_status make(const char *path, fds_ledger **out, fds_error *err) {
     return status;
 }
 
-/* PATH.key, or the given one. */
-static void key_path(const fds_ledger *l, const char *key, char out[FDS__PATH_MAX]) {
+/* The given one, or PATH.key. */
+static fds_status key_path(const fds_ledger *l, const char *key, char out[FDS__PATH_MAX],
+                           fds_error *err) {
+    if (!key && db_is_uri(l->path))
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`signing_key` is missing: name the file of the key that signs %s",
+                         l->path);
     snprintf(out, FDS__PATH_MAX, "%.*s%s", FDS__PATH_MAX - 16, key ? key : l->path,
              key ? "" : ".key");
+    return FDS_OK;
 }
 
 /* ---- what kind of ledger it is ---- */
@@ -163,33 +167,51 @@ static fds_status fill(fds_ledger *l, fds_error *err) {
     return ledger_open_account(l, FDS_ACCOUNT_PLATFORM, "fees", NULL, err);
 }
 
-static fds_status create(fds_ledger *l, const fds_params *params, fds_error *err) {
-    char path[FDS__PATH_MAX];
+static void close_database(fds_ledger *l) {
+    for (size_t i = 0; i < LEDGER_QUERIES; i++) {
+        db_query_free(l->queries[i]);
+        l->queries[i] = NULL;
+    }
+    db_close(l->db);
+    l->db = NULL;
+}
+
+/* The key is there before the commit: a ledger without one would be of no use. */
+static fds_status create_with_key(fds_ledger *l, const char *path, const char *key,
+                                  fds_error *err) {
+    bool has_key = false;
+    TRY(db_open(path, DB_CREATE, &l->db, err));
+    fds_status status = ledger_begin(l, err);
+    if (status == FDS_OK) {
+        status = fill(l, err);
+        if (status == FDS_OK)
+            status = log_key_save(&l->key, key, err);
+        has_key = status == FDS_OK;
+        status = ledger_end(l, status, err);
+    }
+    if (status == FDS_OK && !db_is_uri(path))
+        status = fds__dir_sync_parent(path, err);
+    if (status == FDS_OK)
+        return FDS_OK;
+    close_database(l);
+    db_remove(path);
+    /* it stays if the ledger may be there: a database that does not answer any more */
+    if (has_key && !(l->is_doubtful && db_is_uri(path)))
+        unlink(key);
+    return status;
+}
+
+static fds_status create(fds_ledger *l, const char *path, const fds_params *params,
+                         fds_error *err) {
+    char key[FDS__PATH_MAX];
+    TRY(key_path(l, params->signing_key, key, err));
     TRY(set_unit(l, params->currency, params->decimals, err));
     l->state.has_debts = params->debts;
     l->can_write = true;
     TRY(log_key_make(params->origin, &l->key, err));
     snprintf(l->origin, sizeof l->origin, "%s", l->key.name);
     snprintf(l->vkey, sizeof l->vkey, "%s", l->key.vkey);
-    TRY(db_open(l->path, DB_CREATE, &l->db, err));
-    fds_status status = ledger_begin(l, err);
-    if (status == FDS_OK)
-        status = ledger_end(l, fill(l, err), err);
-    key_path(l, NULL, path);
-    if (status == FDS_OK)
-        status = log_key_save(&l->key, path, err);
-    if (status == FDS_OK)
-        status = fds__dir_sync_parent(l->path, err);
-    if (status != FDS_OK) {
-        for (size_t i = 0; i < LEDGER_QUERIES; i++) {
-            db_query_free(l->queries[i]);
-            l->queries[i] = NULL;
-        }
-        db_close(l->db);
-        l->db = NULL;
-        unlink(l->path);
-    }
-    return status;
+    return create_with_key(l, path, key, err);
 }
 
 fds_status fds_ledger_create(const char *path, const fds_params *params, fds_error *err) {
@@ -197,7 +219,7 @@ fds_status fds_ledger_create(const char *path, const fds_params *params, fds_err
     if (!params || params->job != FDS__JOB_LEDGER)
         return fds__fail(err, FDS_ERR_USAGE, "a ledger needs parameters of the job \"ledger\"");
     TRY(make(path, &l, err));
-    fds_status status = create(l, params, err);
+    fds_status status = create(l, path, params, err);
     fds_ledger_close(l);
     return status;
 }
@@ -269,25 +291,7 @@ static fds_status check_log(fds_ledger *l, fds_error *err) {
     return FDS_OK;
 }
 
-static fds_status load_key(fds_ledger *l, const char *key, fds_error *err) {
-    char path[FDS__PATH_MAX];
-    key_path(l, key, path);
-    TRY(log_key_load(path, &l->key, err));
-    if (strcmp(l->key.vkey, l->vkey) != 0)
-        return fds__fail(err, FDS_ERR_CONFLICT, "%s is not the key of %s, which is signed by %s",
-                         path, l->path, l->vkey);
-    return FDS_OK;
-}
-
-static fds_status open_ledger(fds_ledger *l, fds_ledger_access access, const char *key,
-                              fds_error *err) {
-    l->can_write = access == FDS_LEDGER_WRITE;
-    TRY(db_open(l->path, l->can_write ? DB_WRITE : DB_READ, &l->db, err));
-    if (!l->can_write)
-        TRY(db_begin(l->db, err)); /* all that it reads is of one moment */
-    TRY(read_meta(l, err));
-    if (l->can_write)
-        TRY(load_key(l, key, err));
+static fds_status load_all(fds_ledger *l, fds_error *err) {
     TRY(load(l, LEDGER_Q_ACCOUNTS, load_accounts, err));
     TRY(load(l, LEDGER_Q_RUNS, load_runs, err));
     if (l->state.account_count <= LEDGER_FEES)
@@ -296,11 +300,46 @@ static fds_status open_ledger(fds_ledger *l, fds_ledger_access access, const cha
     return check_log(l, err);
 }
 
+fds_status ledger_load(fds_ledger *l, fds_error *err) {
+    ledger_state old = l->state;
+    *l->kept_tree = *l->tree;
+    l->state = (ledger_state){.has_debts = old.has_debts};
+    fds_status status = load_all(l, err);
+    ledger_state_free(status == FDS_OK ? &old : &l->state);
+    if (status != FDS_OK) {
+        l->state = old;
+        *l->tree = *l->kept_tree;
+    }
+    return status;
+}
+
+static fds_status load_key(fds_ledger *l, const char *key, fds_error *err) {
+    char path[FDS__PATH_MAX];
+    TRY(key_path(l, key, path, err));
+    TRY(log_key_load(path, &l->key, err));
+    if (strcmp(l->key.vkey, l->vkey) != 0)
+        return fds__fail(err, FDS_ERR_CONFLICT, "%s is not the key of %s, which is signed by %s",
+                         path, l->path, l->vkey);
+    return FDS_OK;
+}
+
+static fds_status open_ledger(fds_ledger *l, const char *path, fds_ledger_access access,
+                              const char *key, fds_error *err) {
+    l->can_write = access == FDS_LEDGER_WRITE;
+    TRY(db_open(path, l->can_write ? DB_WRITE : DB_READ, &l->db, err));
+    if (!l->can_write)
+        TRY(db_begin(l->db, err)); /* all that it reads is of one moment */
+    TRY(read_meta(l, err));
+    if (l->can_write)
+        TRY(load_key(l, key, err));
+    return ledger_load(l, err);
+}
+
 fds_status fds_ledger_open(const char *path, fds_ledger_access access, const char *key,
                            fds_ledger **out, fds_error *err) {
     fds_ledger *l;
     TRY(make(path, &l, err));
-    fds_status status = open_ledger(l, access, key, err);
+    fds_status status = open_ledger(l, path, access, key, err);
     if (status == FDS_OK)
         *out = l;
     else
@@ -310,6 +349,7 @@ fds_status fds_ledger_open(const char *path, fds_ledger_access access, const cha
 
 /* ---- what it is, and its accounts ---- */
 
+const char *fds_ledger_name(const fds_ledger *l) { return l->path; }
 const char *fds_ledger_currency(const fds_ledger *l) { return l->unit.currency; }
 int fds_ledger_decimals(const fds_ledger *l) { return l->unit.decimals; }
 uint64_t fds_ledger_size(const fds_ledger *l) { return l->state.size; }
@@ -357,6 +397,7 @@ fds_status fds_ledger_account(fds_ledger *l, fds_account_kind kind, const char *
     if (kind != FDS_ACCOUNT_CUSTOMER && kind != FDS_ACCOUNT_PROVIDER)
         return fds__fail(err, FDS_ERR_USAGE, "a new account is of a customer or of a provider");
     TRY(ledger_check_word("the name of an account", name, LEDGER_NAME, err));
+    TRY(ledger_settle(l, err));
     uint64_t found = ledger_state_find(&l->state, name);
     if (found != LEDGER_NONE && l->state.accounts[found].kind != kind)
         return fds__fail(err, FDS_ERR_CONFLICT, "%.200s is the account of a %s, not of a %s", name,

@@ -243,7 +243,7 @@ typedef struct ledger_earning {
 struct fds_ledger {
     db *db;
     db_query *queries[LEDGER_QUERIES]; /* prepared when first needed */
-    char path[FDS__PATH_MAX];
+    char path[FDS__PATH_MAX];          /* for messages: without passwords */
     bool can_write;
     ledger_unit unit;
     char origin[LOG_NAME + 1], vkey[LOG_VKEY];
@@ -253,9 +253,13 @@ struct fds_ledger {
     log_store store;
 
     int64_t (*now_ms)(void); /* since 1970 */
+    fds_status (*random)(void *out, size_t size, fds_error *err);
 
     /* the transaction */
-    bool is_doubtful; /* a commit has failed */
+    bool is_doubtful; /* a commit has failed, and what became of it is not known */
+    uint64_t
+        doubt_size; /* entries and root if it has happened; LEDGER_NONE: nothing was committed */
+    log_hash doubt_root;
     size_t kept_accounts, kept_runs;
     uint64_t kept_size;
     int64_t kept_at_ms;
@@ -280,8 +284,11 @@ __attribute__((format(printf, 3, 4))) fds_status
 ledger_fail(const fds_ledger *ledger, fds_error *err, const char *format, ...);
 /* Tables, indexes and triggers. */
 fds_status ledger_make_tables(db *d, fds_error *err);
+/* After a commit of unknown outcome: finds it out, and reads everything again if it has happened.
+ * Begin does it as well; functions that look at balances or names before do it first. */
+fds_status ledger_settle(fds_ledger *ledger, fds_error *err);
 /* Entries of one transaction: begin, add, end. status: of what was done between; end returns it, or
- * the failure to commit. After a failure nothing has happened. */
+ * the failure to commit. After a failure nothing has happened, or the ledger is in doubt. */
 fds_status ledger_begin(fds_ledger *ledger, fds_error *err);
 fds_status ledger_end(fds_ledger *ledger, fds_status status, fds_error *err);
 /* Numbers, salts and writes an entry, whose postings are applied to the balances. index, at_ms,
@@ -303,6 +310,8 @@ log_store ledger_tiles(const fds_ledger *ledger);
 
 /* ---- ledger.c ---- */
 
+/* Reads accounts, runs and the log; after a failure the state is as before. */
+fds_status ledger_load(fds_ledger *ledger, fds_error *err);
 /* A text of the table meta, cut to size; FDS_ERR_CORRUPT: there is none. */
 fds_status ledger_meta(const fds_ledger *ledger, const char *name, char *out, size_t size,
                        fds_error *err);

@@ -122,6 +122,7 @@ static fds_status add_run(fds_ledger *l, const fds_ledger_run *run, fds__policy 
 fds_status fds_ledger_add_run(fds_ledger *l, const fds_ledger_run *run, uint64_t *number,
                               fds_error *err) {
     fds__policy policy;
+    TRY(ledger_settle(l, err));
     TRY(check_run(l, run, &policy, err));
     for (size_t i = 0; i < run->count; i++)
         TRY(check_payee(l, run->payees[i], err));

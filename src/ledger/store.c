@@ -91,7 +91,7 @@ fds_status ledger_query(const fds_ledger *l, enum ledger_query which, db_query *
                         fds_error *err) {
     db_query **place = ((fds_ledger *)(uintptr_t)l)->queries + which; /* prepared once */
     if (!*place)
-        TRY(db_prepare(l->db, sql[which], place, err));
+        TRY(db_prepare(l->db, sql[which], which == LEDGER_Q_ALL, place, err));
     *out = *place;
     return FDS_OK;
 }
@@ -149,8 +149,6 @@ log_store ledger_tiles(const fds_ledger *l) {
     return (log_store){.context = (void *)(uintptr_t)l, .read = read_tile, .write = write_tile};
 }
 
-/* ---- transactions ---- */
-
 int64_t ledger_system_ms(void) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -168,30 +166,78 @@ fds_status ledger_read_size(const fds_ledger *l, uint64_t *size, int64_t *at_ms,
     return status;
 }
 
-static fds_status check_after_failure(fds_ledger *l, fds_error *err) {
-    uint64_t size;
+/* ---- what became of a commit ---- */
+
+/* The newest checkpoint: how many entries the database has, and which. */
+static fds_status read_edge(const fds_ledger *l, uint64_t *size, log_hash *root, fds_error *err) {
+    OWNED char *note = NULL;
+    uint64_t entries;
     int64_t at_ms;
-    TRY(db_forget(l->db, err));
-    TRY(ledger_read_size(l, &size, &at_ms, err));
-    if (size != l->state.size)
-        return fds__fail(err, FDS_ERR_IO, "%s: a commit failed and yet has happened; open it again",
-                         l->path);
+    TRY(ledger_read_size(l, &entries, &at_ms, err));
+    TRY(fds_ledger_checkpoint(l, &note, err));
+    TRY(log_checkpoint_open(note, strlen(note), l->vkey, size, root, err));
+    return *size == entries ? FDS_OK : ledger_fail(l, err, "its newest checkpoint is of others");
+}
+
+/* Whether the entries in doubt are there. Beside these, the database must be as it was kept last. */
+static fds_status find_outcome(fds_ledger *l, bool *is_there, fds_error *err) {
+    uint64_t size;
+    log_hash root, kept = log_tree_root(l->kept_tree);
+    TRY(db_settle(l->db, err));
+    fds_status status = read_edge(l, &size, &root, err);
+    *is_there = status == FDS_OK && size == l->doubt_size && log_equal(&root, &l->doubt_root);
+    if (l->kept_size == 0 && status == FDS_ERR_NOT_FOUND)
+        return FDS_OK; /* nor are its tables */
+    TRY(status);
+    if (*is_there || (size == l->kept_size && log_equal(&root, &kept)))
+        return FDS_OK;
+    return fds__fail(err, FDS_ERR_CONFLICT,
+                     "%s was changed by another process while the connection was lost: it has %llu "
+                     "entries instead of %llu. Open it again",
+                     l->path, (unsigned long long)size, (unsigned long long)l->kept_size);
+}
+
+fds_status ledger_settle(fds_ledger *l, fds_error *err) {
+    bool is_there;
+    if (!l->is_doubtful)
+        return FDS_OK;
+    TRY(find_outcome(l, &is_there, err));
+    if (is_there)
+        TRY(ledger_load(l, err));
     l->is_doubtful = false;
     return FDS_OK;
+}
+
+/* ---- transactions ---- */
+
+static void keep_edge(fds_ledger *l) {
+    l->kept_size = l->state.size;
+    *l->kept_tree = *l->tree;
+}
+
+/* Others may have written while the connection was lost. */
+static fds_status check_alone(fds_ledger *l, fds_error *err) {
+    bool is_there;
+    l->doubt_size = LEDGER_NONE;
+    fds_status status = find_outcome(l, &is_there, err);
+    l->is_doubtful = status != FDS_OK;
+    if (status != FDS_OK)
+        db_rollback(l->db);
+    return status;
 }
 
 fds_status ledger_begin(fds_ledger *l, fds_error *err) {
     if (!l->can_write)
         return fds__fail(err, FDS_ERR_USAGE, "%s is open for reading only", l->path);
-    if (l->is_doubtful)
-        TRY(check_after_failure(l, err));
+    TRY(ledger_settle(l, err));
     TRY(db_begin(l->db, err));
+    keep_edge(l);
+    if (db_was_lost(l->db))
+        TRY(check_alone(l, err));
     l->kept_accounts = l->state.account_count;
     l->kept_runs = l->state.run_count;
-    l->kept_size = l->state.size;
     l->kept_at_ms = l->state.at_ms;
     l->earning_count = 0;
-    *l->kept_tree = *l->tree;
     return FDS_OK;
 }
 
@@ -288,29 +334,44 @@ static fds_status flush(fds_ledger *l, fds_error *err) {
     return flush_log(l, err);
 }
 
+static void end_queries(fds_ledger *l) { /* an unfinished one would keep the transaction open */
+    for (size_t i = 0; i < LEDGER_QUERIES; i++)
+        if (l->queries[i])
+            db_end(l->queries[i]);
+}
+
+/* After a failed commit: whether it has happened all the same. */
+static bool has_happened(fds_ledger *l) {
+    fds_error why;
+    bool is_there = false;
+    end_queries(l);
+    l->doubt_size = l->state.size;
+    l->doubt_root = log_tree_root(l->tree);
+    l->is_doubtful = find_outcome(l, &is_there, &why) != FDS_OK;
+    return !l->is_doubtful && is_there;
+}
+
+static void undo(fds_ledger *l) {
+    end_queries(l);
+    db_rollback(l->db);
+    ledger_state_undo(&l->state, l->kept_accounts, l->kept_runs);
+    l->state.size = l->kept_size;
+    l->state.at_ms = l->kept_at_ms;
+    *l->tree = *l->kept_tree;
+}
+
 fds_status ledger_end(fds_ledger *l, fds_status status, fds_error *err) {
     bool has_entries = l->state.size > l->kept_size;
     if (status == FDS_OK && has_entries)
         status = flush(l, err);
     if (status == FDS_OK && has_entries) {
         status = db_commit(l->db, err);
-        l->is_doubtful = status != FDS_OK;
+        if (status == FDS_OK || has_happened(l)) {
+            ledger_state_keep(&l->state);
+            return FDS_OK;
+        }
     }
-    if (status == FDS_OK && has_entries) {
-        ledger_state_keep(&l->state);
-        return FDS_OK;
-    }
-    for (size_t i = 0; i < LEDGER_QUERIES; i++) /* an unfinished one would keep it open */
-        if (l->queries[i])
-            db_end(l->queries[i]);
-    db_rollback(l->db);
-    ledger_state_undo(&l->state, l->kept_accounts, l->kept_runs);
-    l->state.size = l->kept_size;
-    l->state.at_ms = l->kept_at_ms;
-    *l->tree = *l->kept_tree;
-    fds_error why;
-    if (l->is_doubtful && db_forget(l->db, &why) == FDS_OK)
-        l->is_doubtful = false;
+    undo(l);
     return status;
 }
 
@@ -346,7 +407,7 @@ fds_status ledger_add(fds_ledger *l, ledger_entry *e, const fds_posting *posting
     TRY(status);
     e->index = l->state.size;
     e->at_ms = MAX(l->now_ms(), l->state.at_ms);
-    TRY(fds__random_secret(e->salt, sizeof e->salt, err));
+    TRY(l->random(e->salt, sizeof e->salt, err));
     TRY(make_leaf(l, e, postings, count, err));
     TRY(ledger_query(l, LEDGER_Q_ADD_ENTRY, &q, err));
     TRY(ledger_state_post(&l->state, postings, count, err));

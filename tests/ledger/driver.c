@@ -3,7 +3,7 @@
  * A ledger driven by lines of standard input, for tests in Python. Answers each with one line: "OK" and
  * what was asked for, or the name of the status and the reason. Names have no blanks; "-": none.
  *
- *   create PATH [NAME=VALUE ...]        open PATH read|write        close
+ *   create PATH [NAME=VALUE ...]        open PATH read|write [KEY]  close
  *   account customer|provider NAME      run NAME SHA256 POLICY FEE_PPM PAYEE ...
  *   charge COUNT, and as many lines     RUN CUSTOMER AMOUNT KEY FINGERPRINT LABEL ANSWER VALUE ...
  *   topup NAME UNITS KEY                payout NAME MINIMUM KEY     correct ENTRY KEY NAME=UNITS ...
@@ -56,7 +56,7 @@ static fds_status create(fds_error *err) {
 
 static fds_status open_ledger(fds_error *err) {
     TRY(fds_ledger_open(words[1], strcmp(words[2], "write") ? FDS_LEDGER_READ : FDS_LEDGER_WRITE,
-                        NULL, &ledger, err));
+                        given(3), &ledger, err));
     puts("OK");
     return FDS_OK;
 }

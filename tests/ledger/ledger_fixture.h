@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A small ledger to test with: the customers acme and bolt, and a run of three providers. */
+ *
+ * A small ledger to test with: the customers acme and bolt, and a run of three providers. It is a file;
+ * or, where FDS_TEST_POSTGRES is the URI of a database, a schema of it (tests/ledger/postgres.py). */
 #ifndef FDS_TEST_LEDGER_FIXTURE_H
 #define FDS_TEST_LEDGER_FIXTURE_H
 
@@ -14,6 +16,47 @@ static const char *const payees[PAYEES] = {"north", "south", "west"};
 #define SHA_A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define SHA_B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"
 
+static const char *database; /* NULL: files */
+
+/* For cases about files alone. */
+#define NEED_A_FILE                           \
+    do {                                      \
+        if (database)                         \
+            SKIP_CASE("this is about files"); \
+    } while (0)
+
+/* main begins with it. */
+static inline void choose_store(void) { database = getenv("FDS_TEST_POSTGRES"); }
+
+/* The URI of the schema that stands for a file. */
+static inline const char *place(const char *path, bool is_new) {
+    static char uri[1024];
+    static unsigned long long made;
+    char sql[64];
+    unsigned long long hash = 5381;
+    fds_error err = {0};
+    db *d = NULL;
+    if (!database)
+        return path;
+    for (const char *at = path; *at; at++)
+        hash = hash * 33 + (unsigned char)*at;
+    snprintf(uri, sizeof uri, "%s&options=-csearch_path%%3Ds%llu", database, hash);
+    snprintf(sql, sizeof sql, "CREATE SCHEMA IF NOT EXISTS s%llu", hash);
+    if (is_new && made != hash) {
+        made = hash;
+        expect_ok(db_open(database, DB_WRITE, &d, &err), &err);
+        expect_ok(db_run(d, sql, &err), &err);
+        db_close(d);
+    }
+    return uri;
+}
+
+static inline const char *key_of(const char *path) {
+    static char key[600];
+    snprintf(key, sizeof key, "%s.key", path);
+    return key;
+}
+
 static inline fds_status create_with(const char *path, const char *const *pairs, fds_error *err) {
     fds_params *params = fds_params_create("ledger");
     if (!params)
@@ -21,8 +64,10 @@ static inline fds_status create_with(const char *path, const char *const *pairs,
     fds_status status = FDS_OK;
     for (; status == FDS_OK && pairs && *pairs; pairs += 2)
         status = fds_params_set(params, pairs[0], pairs[1], err);
+    if (status == FDS_OK && database)
+        status = fds_params_set(params, "signing_key", key_of(path), err);
     if (status == FDS_OK)
-        status = fds_ledger_create(path, params, err);
+        status = fds_ledger_create(place(path, true), params, err);
     fds_params_free(params);
     return status;
 }
@@ -31,7 +76,8 @@ static inline fds_status create_with(const char *path, const char *const *pairs,
 static inline fds_ledger *open_as(const char *path, fds_ledger_access access) {
     fds_ledger *l = NULL;
     fds_error err = {0};
-    expect_ok(fds_ledger_open(path, access, NULL, &l, &err), &err);
+    expect_ok(fds_ledger_open(place(path, false), access, database ? key_of(path) : NULL, &l, &err),
+              &err);
     return l;
 }
 

@@ -28,6 +28,7 @@ static void a_new_ledger_has_cash_and_fees(void **state) {
 static void a_ledger_is_never_replaced(void **state) {
     (void)state;
     fds_error err = {0};
+    NEED_A_FILE;
     fds_ledger_close(small_ledger());
     assert_int_equal(CREATE(scratch_path("l.db"), "currency", "USD"), FDS_ERR_CONFLICT);
     expect_in(err.text, "exists already");
@@ -55,6 +56,7 @@ static void decimals_below_the_currencys_own_are_refused(void **state) {
 static void only_one_writes_and_nobody_reads_meanwhile(void **state) {
     (void)state;
     fds_error err = {0};
+    NEED_A_FILE;
     fds_ledger *l = small_ledger(), *other = NULL;
     assert_int_equal(fds_ledger_open(scratch_path("l.db"), FDS_LEDGER_WRITE, NULL, &other, &err),
                      FDS_ERR_CONFLICT);
@@ -87,6 +89,7 @@ static void only_one_writes_and_nobody_reads_meanwhile(void **state) {
 static void a_foreign_key_and_other_files_are_refused(void **state) {
     (void)state;
     fds_error err = {0};
+    NEED_A_FILE;
     fds_ledger *l = NULL;
     fds_ledger_close(small_ledger());
     expect_ok(CREATE(scratch_path("m.db"), "origin", "example.com/test"), &err);
@@ -102,8 +105,32 @@ static void a_foreign_key_and_other_files_are_refused(void **state) {
     scratch_write(scratch_path("text"), "not a database, but long enough to be one", 41);
     assert_int_equal(fds_ledger_open(scratch_path("text"), FDS_LEDGER_READ, NULL, &l, &err),
                      FDS_ERR_CORRUPT);
-    assert_int_equal(fds_ledger_open("postgresql://x", FDS_LEDGER_READ, NULL, &l, &err),
-                     FDS_ERR_UNSUPPORTED);
+}
+
+static void passwords_are_not_in_names(void **state) {
+    (void)state;
+    static const char *const names[][2] = {
+        {"shop.db", "shop.db"},
+        {"a:b@c?password=x", "a:b@c?password=x"}, /* a file */
+        {"postgresql://host/db", "postgresql://host/db"},
+        {"postgresql://host:5432/db", "postgresql://host:5432/db"},
+        {"postgres://u:secret@host:1/db", "postgres://u:***@host:1/db"},
+        {"postgresql://u@host/db?sslmode=require", "postgresql://u@host/db?sslmode=require"},
+        {"postgresql://u:a@b:c@host/db", "postgresql://u:***@host/db"},
+        {"postgresql:///db?user=u&password=p&host=h",
+         "postgresql:///db?user=u&password=***&host=h"},
+        {"postgresql:///db?sslpassword=p", "postgresql:///db?sslpassword=***"},
+        {"postgresql:///db?pass%77ord=p&x", "postgresql:///db?pass%77ord=***&x"},
+        {"postgresql://u:p@h/db?password=q", "postgresql://u:***@h/db?password=***"},
+        {"postgresql:password=p", "postgresql:..."},
+    };
+    char name[256], small[16];
+    for (size_t i = 0; i < COUNT(names); i++) {
+        db_name(names[i][0], name, sizeof name);
+        assert_string_equal(name, names[i][1]);
+        db_name(names[i][0], small, sizeof small); /* cut, not overrun */
+        assert_memory_equal(small, name, strlen(small));
+    }
 }
 
 /* ---- accounts and runs ---- */
@@ -541,6 +568,7 @@ int main(void) {
         TEST(decimals_below_the_currencys_own_are_refused),
         TEST(only_one_writes_and_nobody_reads_meanwhile),
         TEST(a_foreign_key_and_other_files_are_refused),
+        TEST(passwords_are_not_in_names),
         TEST(an_account_is_added_once),
         TEST(thousands_of_accounts_are_found_by_name),
         TEST(a_run_is_frozen),
@@ -559,5 +587,6 @@ int main(void) {
         TEST(a_correction_needs_two_operators_and_sums_to_zero),
         TEST(amounts_are_read_exactly),
     };
+    choose_store();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

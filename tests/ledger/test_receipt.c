@@ -225,6 +225,14 @@ static void a_statement_ends_with_the_balance(void **state) {
     fds_ledger_close(l);
 }
 
+/* A file, also where the ledger is a database. */
+static fds_ledger *open_copy(const char *name) {
+    fds_ledger *l = NULL;
+    fds_error err = {0};
+    expect_ok(fds_ledger_open(scratch_path(name), FDS_LEDGER_READ, NULL, &l, &err), &err);
+    return l;
+}
+
 static void a_copy_is_complete_while_the_ledger_is_open(void **state) {
     (void)state;
     fds_error err = {0};
@@ -233,19 +241,21 @@ static void a_copy_is_complete_while_the_ledger_is_open(void **state) {
     uint64_t size = fds_ledger_size(l);
     expect_ok(fds_ledger_backup(l, scratch_path("copy.db"), &err), &err);
     pay(l, 1);
-    fds_ledger *copy = open_as(scratch_path("copy.db"), FDS_LEDGER_READ);
+    fds_ledger *copy = open_copy("copy.db");
     assert_int_equal(fds_ledger_size(copy), size);
-    verify(copy);
+    verify(copy); /* every hash of it */
     /* one that reads may copy as well, and over an older copy */
     expect_ok(fds_ledger_backup(copy, scratch_path("again.db"), &err), &err);
     expect_ok(fds_ledger_backup(l, scratch_path("again.db"), &err), &err);
     fds_ledger_close(copy);
-    copy = open_as(scratch_path("again.db"), FDS_LEDGER_READ);
+    copy = open_copy("again.db");
     assert_int_equal(fds_ledger_size(copy), size + 1);
     fds_ledger_close(copy);
-    assert_int_equal(fds_ledger_backup(l, scratch_path("l.db"), &err), FDS_ERR_USAGE);
-    assert_int_equal(link(scratch_path("l.db"), scratch_path("same.db")), 0);
-    assert_int_equal(fds_ledger_backup(l, scratch_path("same.db"), &err), FDS_ERR_USAGE);
+    if (!database) {
+        assert_int_equal(fds_ledger_backup(l, scratch_path("l.db"), &err), FDS_ERR_USAGE);
+        assert_int_equal(link(scratch_path("l.db"), scratch_path("same.db")), 0);
+        assert_int_equal(fds_ledger_backup(l, scratch_path("same.db"), &err), FDS_ERR_USAGE);
+    }
     assert_int_not_equal(fds_ledger_backup(l, scratch_path("no/such.db"), &err), FDS_OK);
     verify(l);
     fds_ledger_close(l);
@@ -264,5 +274,6 @@ int main(void) {
         TEST(a_statement_ends_with_the_balance),
         TEST(a_copy_is_complete_while_the_ledger_is_open),
     };
+    choose_store();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
