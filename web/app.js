@@ -3,7 +3,7 @@
 import { get, post, setToken, whenSessionEnds } from "./api.js";
 import * as auditor from "./auditor.js";
 import * as customer from "./customer.js";
-import { announce, field, form, h, problem } from "./dom.js";
+import { announce, button, field, form, h, problem } from "./dom.js";
 import { entriesTable, entryPage } from "./entries.js";
 import * as operator from "./operator.js";
 import * as provider from "./provider.js";
@@ -113,7 +113,7 @@ function menu(current) {
                 ? []
                 : [
                       h("span", {}, h("b", {}, me.name), h("small", {}, me.role)),
-                      h("button", { type: "button", class: "small", onclick: leave }, "Log out"),
+                      button("Log out", leave, { class: "small" }),
                   ]),
         );
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Computes the whole ledger again, as far as a browser can see it: the leaves of the log against the
-// signed root, the entries against their leaves, and the balances as the sum of all postings.
+// Computes the whole ledger again, as far as a browser can see it: the leaves of the log against
+// the signed root, the entries against their leaves, and the balances as the sum of all postings.
 import { get, getBytes, getText } from "./api.js";
 import { plain, units } from "./format.js";
 import {
@@ -221,24 +221,24 @@ export const AUDIT_STEPS = [
     ["balances", "All balances are the sums of their entries, and sum to 0"],
 ];
 
-// Calls progress(step, done, of) and passed(step, remark). Throws Bad at the first mistake.
-export async function recompute(vkey, decimals, progress, passed) {
+// Shows each step in `steps` (steps.js). Throws Bad at the first mistake.
+export async function recompute(vkey, decimals, steps) {
+    const progress = (...step) => steps.progress(...step);
     const checkpoint = await openCheckpoint(vkey);
-    passed(
-        "checkpoint",
-        checkpoint.isChecked
-            ? `${checkpoint.size} entries`
-            : "the signature is not checked: this browser has no Ed25519",
-        checkpoint.isChecked,
-    );
+    if (checkpoint.isChecked) steps.tell("checkpoint", "done", `${checkpoint.size} entries`);
+    else steps.tell("checkpoint", "unknown", "this browser has no Ed25519");
     const leaves = await readLog(checkpoint, progress);
-    passed("log", `root ${hex(checkpoint.root).slice(0, 16)}…`, true);
+    steps.tell("log", "done", `root ${hex(checkpoint.root).slice(0, 16)}…`);
     const balances = new Map();
     await foldEntries(balances, 0, checkpoint.size, leaves, decimals, progress);
-    passed("entries", `${checkpoint.size} entries`, true);
+    steps.tell("entries", "done", `${checkpoint.size} entries`);
     const { accounts, size } = await readAccounts(vkey.split("+")[0]);
-    await foldEntries(balances, checkpoint.size, size, leaves, decimals, progress);
+    await foldEntries(balances, checkpoint.size, size, leaves, decimals, () => {});
     compareBalances(balances, accounts, decimals);
-    passed("balances", `${accounts.length} accounts`, true);
-    return { size: checkpoint.size, accounts: accounts.length, isChecked: checkpoint.isChecked };
+    steps.tell("balances", "done", `${accounts.length} accounts`);
+    return {
+        size: checkpoint.size,
+        accounts: accounts.length,
+        isChecked: checkpoint.isChecked,
+    };
 }

@@ -2,20 +2,21 @@
 // A customer: draws a digit, pays, gets the label, and sees to whom the money falls.
 import { freshKey, get, post } from "./api.js";
 import { picture } from "./chart.js";
-import { announce, card, field, h, problem, svg } from "./dom.js";
+import { announce, button, card, field, h, problem, svg } from "./dom.js";
 import { board } from "./draw.js";
 import { entriesTable } from "./entries.js";
-import { labelled, money, percent, plural, units } from "./format.js";
+import { labelled, money, percent, plural, priced, units } from "./format.js";
 
 const SHOWN = 10;
 
 function balanceLine(me, balance) {
-    return `Your balance is ${money(balance, me.decimals)} ${me.currency}`;
+    return `Your balance is ${priced(me, balance)}`;
 }
 
-// A part of the money, rounded to a unit: the ledger has the exact amounts.
-function partOf(total, share) {
-    return (total * BigInt(Math.round(share * 1e12))) / 1000000000000n;
+// A part of the money, rounded: the ledger has the exact amounts.
+function partText(me, total, share) {
+    const part = (total * BigInt(Math.round(share * 1e12))) / 1000000000000n;
+    return money(part, me.decimals, Math.min(4, me.decimals));
 }
 
 function bar(part) {
@@ -64,12 +65,7 @@ function fallingShares(me, payees, shares, total) {
                 {},
                 h("span", { class: "name" }, name),
                 bar(share / most),
-                h(
-                    "span",
-                    {},
-                    `${money(partOf(total, share), me.decimals)} `,
-                    h("small", {}, percent(share)),
-                ),
+                h("span", {}, `${partText(me, total, share)} `, h("small", {}, percent(share))),
             );
             item.style.setProperty("--turn", i); // style.css makes it wait
             return item;
@@ -82,8 +78,8 @@ function fallingShares(me, payees, shares, total) {
             ? h(
                   "p",
                   { class: "soft" },
-                  `${plural(rest.length, "other payee")} together: ${money(partOf(total, others), me.decimals)} ` +
-                      `${me.currency} (${percent(others)}).`,
+                  `${plural(rest.length, "other payee")} together: ` +
+                      `${partText(me, total, others)} ${me.currency} (${percent(others)}).`,
               )
             : null,
     ];
@@ -100,7 +96,8 @@ async function result(me, model, answer, input) {
         fee = units(entry.fee, me.decimals);
     const said = label ? `It is ${labelled(label[0])}` : `It is ${prediction[0]}`;
     const heading = h("h2", { tabindex: "-1" }, `${said}.`);
-    announce(`${said}. You paid ${money(amount, me.decimals)} ${me.currency}.`);
+    const paid = `You paid ${priced(me, amount)}.`;
+    announce(`${said}. ${paid}`);
     return {
         heading,
         node: h(
@@ -117,9 +114,9 @@ async function result(me, model, answer, input) {
                     h(
                         "p",
                         {},
-                        `You paid ${money(amount, me.decimals)} ${me.currency}. `,
-                        `${money(amount - fee, me.decimals)} go to those whose data taught the model, `,
-                        `${money(fee, me.decimals)} to the platform. Entry ${receipt[0]}.`,
+                        `${paid} ${priced(me, amount - fee)} go to those whose data `,
+                        `taught the model, ${priced(me, fee)} to the platform. `,
+                        `Entry ${receipt[0]}.`,
                     ),
                 ),
             ),
@@ -205,11 +202,8 @@ function predictCard(me, model, onPaid) {
     const input = inputOf(model),
         outcome = h("div", { class: "outcome" });
     const price = units(me.price, me.decimals);
-    const pay = h(
-        "button",
-        { type: "button", class: "main", onclick: () => buy() },
-        price > 0n ? `Pay ${money(price, me.decimals)} ${me.currency} and ask` : "Ask",
-    );
+    const words = price > 0n ? `Pay ${priced(me, price)} and ask` : "Ask";
+    const pay = button(words, () => buy(), { class: "main" });
     let kept = null; // the payment under way: the same key if it is sent again
     async function buy() {
         pay.disabled = true;
@@ -268,5 +262,5 @@ export async function home(me) {
     if (models.length) choose(models[0]);
     else place.append(h("p", {}, "No model is served."));
     showEntries();
-    return { title: balanceLine(me, units(balance, me.decimals)), node: [picker, place, entries] };
+    return { title: balanceLine(me, balance), node: [picker, place, entries] };
 }

@@ -82,6 +82,10 @@ function scrolling(element) {
     return element;
 }
 
+export function button(text, act, attributes = {}) {
+    return h("button", { type: "button", onclick: act, ...attributes }, text);
+}
+
 export function field(label, name, attributes, hint) {
     const id = `field-${name}-${++fields}`;
     const tag = attributes?.tag ?? "input";
@@ -100,9 +104,9 @@ let fields = 0;
 
 // A form whose submission is `act(values)`. While it runs the button is off; what `act` returns, or
 // the error, is shown below.
-export function form(title, parts, button, act) {
+export function form(title, parts, label, act) {
     const outcome = h("div", { class: "outcome" });
-    const submit = h("button", { type: "submit" }, button);
+    const submit = h("button", { type: "submit" }, label);
     const id = `form-${++forms}`;
     async function run(event) {
         event.preventDefault();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A canvas to draw a digit on, by pointer or by choosing an example, and the drawing as a sample of
 // the model: scaled and centred as the digits of MNIST are.
-import { h } from "./dom.js";
+import { button, h } from "./dom.js";
 
 const SIZE = 280,
     PEN = 22;
@@ -189,18 +189,12 @@ export function board(onChange) {
             { role: "group", "aria-label": "Examples", class: "examples" },
             h("span", { class: "soft" }, "Or take an example:"),
             EXAMPLES.map((_, digit) =>
-                h(
-                    "button",
-                    {
-                        type: "button",
-                        class: "small",
-                        "aria-label": `Draw an example of ${digit}`,
-                        onclick: () => example(digit),
-                    },
-                    String(digit),
-                ),
+                button(String(digit), () => example(digit), {
+                    class: "small",
+                    "aria-label": `Draw an example of ${digit}`,
+                }),
             ),
-            h("button", { type: "button", class: "small", onclick: () => clear() }, "Clear"),
+            button("Clear", () => clear(), { class: "small" }),
         ),
     );
     return { node, sample: (width, height) => sample(canvas, width, height) };

@@ -3,7 +3,7 @@
 // what the server gives to the viewer: a provider its own postings, an auditor all of them.
 import { get } from "./api.js";
 import { predictionFigure } from "./chart.js";
-import { announce, card, h, problem, table } from "./dom.js";
+import { announce, button, card, h, problem, table } from "./dom.js";
 import { errorUnits, labelled, money, moneyError, plural, time, units } from "./format.js";
 import { verifyButton } from "./verify.js";
 
@@ -43,8 +43,8 @@ function about(entry, isOwn) {
 // A date and a time of day, each in one piece where a line must end.
 function when(at) {
     return time(at)
-        .split(", ")
-        .map((part, i) => h("span", { class: "piece" }, i ? part : `${part}, `));
+        .split(/(?<=,) /)
+        .map((part) => [h("span", { class: "piece" }, part), " "]);
 }
 
 // Rows of an account's own statement: "12.78 ± 1.67", "for a 6".
@@ -79,7 +79,7 @@ function anyRow(me, entry) {
     ];
 }
 
-// A table of entries, newest first, with a button for older ones. `account`: whose, or null for all.
+// A table of entries, newest first, with a button for older ones. `account`: whose; null for all.
 export function entriesTable(
     me,
     account,
@@ -95,7 +95,7 @@ export function entriesTable(
     ];
     const place = h("div", {}, h("p", {}, "Loading …")),
         entries = [];
-    const older = h("button", { type: "button", onclick: () => load() }, "Show older entries");
+    const older = button("Show older entries", () => load());
     let before; // where the next list goes on
     // The server looks at so many entries at a time; an account may have none among them.
     async function next() {
@@ -139,13 +139,11 @@ async function bestPicture(account) {
 
 // Postings of a prediction between the customer's and the fees' are the payees.
 async function figureOf(me, entry) {
-    const payees = entry.postings
-        .slice(1, -1)
-        .map((posting) => ({
-            name: posting.account,
-            units: units(posting.units, me.decimals),
-            error: errorUnits(posting.unit_error, me.decimals),
-        }));
+    const payees = entry.postings.slice(1, -1).map((posting) => ({
+        name: posting.account,
+        units: units(posting.units, me.decimals),
+        error: errorUnits(posting.unit_error, me.decimals),
+    }));
     const largest = [...payees].sort((a, b) => (a.units < b.units ? 1 : -1)).slice(0, 10);
     await Promise.all(
         largest.map(async (payee) => {
@@ -165,10 +163,11 @@ async function figureOf(me, entry) {
 }
 
 function postingsTable(me, entry) {
-    const number = (value) =>
-        typeof value === "number" ? String(Number(value.toPrecision(3))) : "–";
+    const digits = (value, count) => String(Number(value.toPrecision(count)));
     const withError = ({ value, error }) =>
-        number(value) + (typeof error === "number" ? ` ±\u00a0${number(error)}` : "");
+        typeof value !== "number"
+            ? "–"
+            : digits(value, 3) + (typeof error === "number" ? ` ±\u00a0${digits(error, 2)}` : "");
     return table(
         "Postings: they sum to 0",
         [

@@ -58,6 +58,11 @@ export function money(value, decimals, shown = null) {
     return (value < 0n ? "−" : "") + whole + (part ? `.${part}` : "");
 }
 
+// "12.34 USD", of an amount of the server or of units.
+export function priced(me, amount) {
+    return `${money(units(amount, me.decimals), me.decimals)} ${me.currency}`;
+}
+
 // As many decimals as give the error two digits, but at least two.
 function places(error, decimals) {
     if (!(error > 0)) return Math.min(2, decimals);

@@ -2,14 +2,10 @@
 // An operator: whether all is in order, who has what, and the forms that move money. Payouts and
 // corrections are proposals until a second operator agrees.
 import { freshKey, get, post, query } from "./api.js";
-import { card, done, field, figures, form, h, lights, table } from "./dom.js";
+import { button, card, done, field, figures, form, h, lights, table } from "./dom.js";
 import { entriesTable, kindName } from "./entries.js";
-import { duration, money, plain, plural, time, units } from "./format.js";
+import { duration, money, plain, plural, priced, time, units } from "./format.js";
 import { earningsCard, samplesCard, statementForm } from "./provider.js";
-
-export function amountText(me, amount) {
-    return `${money(units(amount, me.decimals), me.decimals)} ${me.currency}`;
-}
 
 // ---- overview ----
 
@@ -38,6 +34,10 @@ function moneyCard(me, sums) {
     );
 }
 
+function waiting(proposals) {
+    return plural(proposals.length, "proposal waits", "proposals wait");
+}
+
 function statesOf(me, view, proposals) {
     const difference = units(view.money.difference, me.decimals);
     return [
@@ -46,14 +46,14 @@ function statesOf(me, view, proposals) {
             : [
                   "bad",
                   "Money in does not equal money out",
-                  `The difference is ${amountText(me, view.money.difference)}.`,
+                  `The difference is ${priced(me, view.money.difference)}.`,
               ],
         view.checkpoint
             ? ["good", "The log is signed", plural(view.entries, "entry", "entries")]
             : ["bad", "The log has no signed checkpoint"],
         view.failures === 0
             ? ["good", "No request has failed"]
-            : ["wait", `${plural(view.failures, "request")} failed`, "The server’s log says why."],
+            : ["wait", `${plural(view.failures, "request")} failed`, "The server’s log has why."],
         view.models.length
             ? [
                   "good",
@@ -63,10 +63,7 @@ function statesOf(me, view, proposals) {
             : ["wait", "No model is served"],
         proposals.length === 0
             ? ["good", "No proposal waits"]
-            : [
-                  "wait",
-                  `${plural(proposals.length, "proposal waits", "proposals wait")} for a second operator`,
-              ],
+            : ["wait", `${waiting(proposals)} for a second operator`],
     ];
 }
 
@@ -78,7 +75,7 @@ export async function home(me) {
     const [view, { proposals }] = await Promise.all([get("/api/overview"), get("/api/proposals")]);
     const states = statesOf(me, view, proposals);
     const isGood = states.every(([state]) => state !== "bad");
-    const refresh = h("button", { type: "button", "data-refresh": true }, "Refresh");
+    const refresh = button("Refresh", null, { "data-refresh": true });
     return {
         title: isGood ? "The books balance" : "The books do not balance",
         node: [
@@ -174,7 +171,7 @@ export async function accountPage(me, name) {
     ]);
     const isProvider = account.kind === "provider";
     return {
-        title: `${name} has ${amountText(me, account.balance)}`,
+        title: `${name} has ${priced(me, account.balance)}`,
         node: [
             h("p", { class: "soft" }, `Kind of account: ${account.kind}`),
             isProvider ? earningsCard(me, account) : null,
@@ -243,7 +240,7 @@ function topupForm(me) {
             key = freshKey();
             element.reset();
             return done(
-                `${values.account} has paid in ${amountText(me, body.amount)}: `,
+                `${values.account} has paid in ${priced(me, body.amount)}: `,
                 h("a", { href: `#/entry/${index}` }, `entry ${index}`),
                 ".",
             );
@@ -258,7 +255,7 @@ function payoutForm(me) {
             h(
                 "p",
                 {},
-                "Pays every provider what it is owed, in whole cents. A second operator must agree.",
+                "Pays providers what they are owed, in whole cents. A second operator must agree.",
             ),
             amountField(me, "Smallest payout", "minimum", { value: "1.00" }),
             field(
@@ -344,14 +341,14 @@ function correctionForm(me) {
             h(
                 "p",
                 {},
-                "Entries never change. A correction is a further entry; a second operator must agree.",
+                "Entries never change: a correction is a new one. A second operator must agree.",
             ),
             field("Entry to correct", "of", { type: "number", min: 0, required: true }),
             field(
                 "Postings",
                 "postings",
                 { tag: "textarea", rows: 3, required: true, class: "code" },
-                "One line each: account and amount, for example: north -0.50. The amounts sum to 0.",
+                "One line each: account and amount, as in: north -0.50. The amounts sum to 0.",
             ),
             field("Reason", "reason", { required: true, autocomplete: "off" }),
         ],
@@ -421,37 +418,15 @@ function proposalCard(me, proposal, canDecide) {
         }
     }
     const name = `${kindName(proposal.kind === "correct" ? "correction" : proposal.kind)}`;
-    if (canDecide)
-        buttons.append(
-            ...(isOwn
-                ? []
-                : [
-                      h(
-                          "button",
-                          {
-                              type: "button",
-                              class: "main",
-                              "aria-label": `Agree to proposal ${proposal.id}`,
-                              onclick: () =>
-                                  decide(
-                                      "/api/proposals/agree",
-                                      ({ indexes }) =>
-                                          `Agreed: ${plural(indexes.length, "entry", "entries")} written.`,
-                                  ),
-                          },
-                          "Agree",
-                      ),
-                  ]),
-            h(
-                "button",
-                {
-                    type: "button",
-                    "aria-label": `Refuse proposal ${proposal.id}`,
-                    onclick: () => decide("/api/proposals/refuse", () => "Refused."),
-                },
-                "Refuse",
-            ),
-        );
+    const agree = () =>
+        decide("/api/proposals/agree", ({ indexes }) => {
+            return `Agreed: ${plural(indexes.length, "entry", "entries")} written.`;
+        });
+    const refuse = () => decide("/api/proposals/refuse", () => "Refused.");
+    const id = `proposal ${proposal.id}`;
+    if (canDecide && !isOwn)
+        buttons.append(button("Agree", agree, { class: "main", "aria-label": `Agree to ${id}` }));
+    if (canDecide) buttons.append(button("Refuse", refuse, { "aria-label": `Refuse ${id}` }));
     return card(
         `${name}, proposal ${proposal.id}`,
         h("p", {}, `By ${proposal.by}, ${time(proposal.at)}.`),
@@ -466,9 +441,7 @@ function proposalCard(me, proposal, canDecide) {
 
 export async function proposalsPage(me) {
     const { proposals } = await get("/api/proposals");
-    const title = proposals.length
-        ? `${plural(proposals.length, "proposal waits", "proposals wait")}`
-        : "No proposal waits";
+    const title = proposals.length ? waiting(proposals) : "No proposal waits";
     return {
         title,
         node: [

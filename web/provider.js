@@ -9,9 +9,9 @@ import {
     day,
     errorUnits,
     labelled,
-    money,
     moneyError,
     plural,
+    priced,
     units,
 } from "./format.js";
 import { entriesTable } from "./entries.js";
@@ -144,23 +144,22 @@ export function statementForm(account) {
 
 export async function home(me) {
     const [account, { samples }] = await Promise.all([get("/api/account"), get("/api/samples")]);
-    const balance = units(account.balance, me.decimals),
-        total = account.total;
+    const { total } = account;
     return {
-        title: `You are owed ${money(balance, me.decimals)} ${me.currency}`,
+        title: `You are owed ${priced(me, account.balance)}`,
         node: [
             figures(
                 [
                     [
                         "Earned altogether",
-                        `${money(units(total.amount, me.decimals), me.decimals)} ${me.currency}`,
+                        priced(me, total.amount),
                         `for ${plural(total.count, "prediction")}`,
                     ],
                     account.pending === undefined
                         ? null
                         : [
                               "Proposed for payout",
-                              `${money(units(account.pending, me.decimals), me.decimals)} ${me.currency}`,
+                              priced(me, account.pending),
                               "waits for a second operator",
                           ],
                 ].filter(Boolean),

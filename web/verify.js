@@ -3,9 +3,10 @@
 // server's word is not needed for anything but the public key of its log, which is compared with
 // the one of the first visit, or is typed in.
 import { get, getText, query } from "./api.js";
-import { announce, field, form, h, problem } from "./dom.js";
-import { money } from "./format.js";
+import { announce, button, field, form, h, problem } from "./dom.js";
+import { priced } from "./format.js";
 import { STEPS, verifyReceipt } from "./receipt.js";
+import { Steps } from "./steps.js";
 
 const KEPT = "fds-log-key";
 
@@ -27,8 +28,8 @@ export function keyRemark({ isChanged, kept }) {
         return h(
             "p",
             { class: "problem", role: "alert" },
-            "The log’s key is not the one of your first visit. Either the operator has started a new ",
-            "log, or somebody shows you another one. Ask before you trust it. The key was ",
+            "The log’s key is not the one of your first visit. Either the operator has started ",
+            "a new log, or somebody shows you another one. Ask before you trust it. The key was ",
             h("code", {}, kept),
             ".",
         );
@@ -41,56 +42,26 @@ export function keyRemark({ isChanged, kept }) {
     );
 }
 
-const SIGNS = {
-    done: ["✓", "Passed"],
-    failed: ["✗", "Failed"],
-    unknown: ["?", "Not checked"],
-    waiting: ["·", "Not reached"],
-};
-
-function stepItem(name, title) {
-    const sign = h("span", { class: "sign", "aria-hidden": "true" }, SIGNS.waiting[0]);
-    const state = h("span", { class: "quiet" }, `${SIGNS.waiting[1]}: `);
-    const remark = h("small");
-    const item = h(
-        "li",
-        { class: "waiting", "data-step": name },
-        sign,
-        h("span", {}, state, title, remark),
-    );
-    item.tell = (what, text) => {
-        item.className = what;
-        sign.textContent = SIGNS[what][0];
-        state.textContent = `${SIGNS[what][1]}: `;
-        remark.textContent = text ?? "";
-    };
-    return item;
-}
-
 function verdictText({ verdict, failed, receipt }, me) {
     if (verdict === "wrong") {
         const title = STEPS.find(([name]) => name === failed)[1];
         return `The receipt is wrong. The step that failed: ${title}.`;
     }
     const { account, units } = receipt.share;
-    const what = `${money(units, me.decimals)} ${me.currency} for ${account} in entry ${receipt.index}`;
+    const what = `${priced(me, units)} for ${account} in entry ${receipt.index}`;
     return verdict === "right"
         ? `The receipt is right: ${what}.`
-        : `All but the signature is right: ${what}. This browser cannot check Ed25519 signatures; ` +
-              "a newer one can, and so can: fds ledger verify-receipt.";
+        : `All but the signature is right: ${what}. This browser cannot check Ed25519 ` +
+              "signatures; a newer one can, and so can: fds ledger verify-receipt.";
 }
 
 // Runs the check and shows it in `place`.
 async function show(place, text, vkey, expected, me) {
-    const items = Object.fromEntries(STEPS.map(([name, title]) => [name, stepItem(name, title)]));
-    const verdict = h("p", { class: "verdict", role: "status" }, "Checking …");
-    place.replaceChildren(verdict, h("ol", { class: "lights steps" }, Object.values(items)));
+    const steps = new Steps(STEPS);
+    place.replaceChildren(...steps.nodes);
     try {
-        const result = await verifyReceipt(text, vkey, expected, (name, state, remark) =>
-            items[name].tell(state, remark),
-        );
-        verdict.className = `verdict ${result.verdict}`;
-        verdict.textContent = verdictText(result, me);
+        const result = await verifyReceipt(text, vkey, expected, (...step) => steps.tell(...step));
+        steps.conclude(result.verdict, verdictText(result, me));
     } catch (error) {
         place.replaceChildren(problem(error));
     }
@@ -98,23 +69,17 @@ async function show(place, text, vkey, expected, me) {
 
 // The Verify button of an entry. `expected` is {index, account, units}.
 export function verifyButton(me, expected) {
-    return h(
-        "button",
-        {
-            type: "button",
-            class: "small",
-            "data-verify": expected.index,
-            "aria-label": `Verify entry ${expected.index}`,
-            onclick: () => open(me, expected),
-        },
-        "Verify",
-    );
+    return button("Verify", () => open(me, expected), {
+        class: "small",
+        "data-verify": expected.index,
+        "aria-label": `Verify entry ${expected.index}`,
+    });
 }
 
 async function open(me, expected) {
     const place = h("div", {}, h("p", {}, "Fetching the receipt …"));
     const id = "verify-title";
-    const close = h("button", { type: "button", onclick: () => dialog.close() }, "Close");
+    const close = button("Close", () => dialog.close());
     const file = query("/api/receipt", { index: expected.index, account: expected.account });
     const dialog = h(
         "dialog",

@@ -60,7 +60,8 @@ export class Browser {
                 .locator("main")
                 .innerText()
                 .catch(() => "");
-            error.stack += `\nat ${page.url()}\n${visit.complaints.join("\n")}\n${text.slice(0, 500)}`;
+            const more = [`at ${page.url()}`, ...visit.complaints, text.slice(0, 500)];
+            error.stack += `\n${more.join("\n")}`;
             throw error;
         } finally {
             await context.close();

@@ -152,7 +152,8 @@ export class Ledger {
             index,
         ).map((hash) => `${hash.toString("base64")}\n`);
         return (
-            `c2sp.org/tlog-proof@v1\nextra ${Buffer.from(extra).toString("base64")}\nindex ${index}\n` +
+            `c2sp.org/tlog-proof@v1\nextra ${Buffer.from(extra).toString("base64")}\n` +
+            `index ${index}\n` +
             `${proof.join("")}\n${this.checkpoint()}`
         );
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server of the page with made-up data, for tests alone: the HTTP contract of docs/serve.md with a
-// ledger in memory. Run by itself, it prints its address: node mock.mjs [PORT]
+// A server of the page with made-up data, for tests alone: the HTTP contract of docs/serve.md with
+// a ledger in memory. Run by itself, it prints its address: node mock.mjs [PORT]
 import fs from "node:fs";
 import http from "node:http";
 import path from "node:path";
@@ -27,7 +27,8 @@ const TYPES = {
 const HEADERS = {
     "Content-Security-Policy":
         "default-src 'none'; script-src 'self'; style-src 'self'; " +
-        "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+        "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; " +
+        "frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 };

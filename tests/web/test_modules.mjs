@@ -120,11 +120,10 @@ test("the step that failed is named", async () => {
     const text = ledger.receipt(100, "south"),
         other = ledger.receipt(101, "south");
     const withExtra = (change) =>
-        text.replace(
-            /extra (\S+)/,
-            (_, extra) =>
-                `extra ${Buffer.from(change(Buffer.from(extra, "base64").toString())).toString("base64")}`,
-        );
+        text.replace(/extra (\S+)/, (_, extra) => {
+            const text = change(Buffer.from(extra, "base64").toString());
+            return `extra ${Buffer.from(text).toString("base64")}`;
+        });
     const failed = async (...args) => (await check(...args)).failed;
     assert.equal(await failed(text, { units: 1n }), "shown");
     assert.equal(await failed(text, { account: "north" }), "shown");

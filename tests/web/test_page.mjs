@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The page as people use it, in Chromium: each role's way in light, in dark and on a phone.
-//   node test_page.mjs --modules FOLDER [--chromium FILE] [--base URL --logins JSON] [--shots FOLDER]
-// Without --base it starts mock.mjs. Logins: {"customer": {"name", "password"}, "provider", "operator",
-// "second", "auditor"}; the provider has a share in the newest prediction. Prints TAP.
+//   node test_page.mjs --modules FOLDER [--chromium FILE] [--base URL --logins JSON]
+//                      [--shots FOLDER]
+// Without --base it starts mock.mjs. Logins: {"customer": {"name", "password", "account"},
+// "provider", "operator", "second", "auditor"}; the provider has earned something. Prints TAP.
 import assert from "node:assert/strict";
 import fs from "node:fs";
 import { parseArgs } from "node:util";
@@ -113,7 +114,7 @@ for (const look of Object.keys(LOOKS)) {
             await page.getByRole("img", { name: /^Earnings by day/ }).waitFor();
             await page
                 .locator(".earned li")
-                .filter({ hasText: new RegExp(`${NUMBER} ± ${NUMBER} for an? \\d`) })
+                .filter({ hasText: new RegExp(`${NUMBER} ±\\s${NUMBER} for an? \\d`) })
                 .first()
                 .waitFor();
             await page.locator("[data-verify]").first().waitFor();
@@ -134,13 +135,11 @@ for (const look of Object.keys(LOOKS)) {
             );
             assert.match(statement, /^date,entry,kind,/);
             await visit.go("Verify", "Verify");
-            await page
-                .getByLabel("Receipt", { exact: true })
-                .setInputFiles({
-                    name: "r.txt",
-                    mimeType: "text/plain",
-                    buffer: Buffer.from(receipt),
-                });
+            await page.getByLabel("Receipt", { exact: true }).setInputFiles({
+                name: "r.txt",
+                mimeType: "text/plain",
+                buffer: Buffer.from(receipt),
+            });
             await page.getByRole("button", { name: "Verify" }).click();
             await verdict(page, "The receipt is right");
             await visit.check("provider-file");
@@ -264,13 +263,10 @@ async function tamper(page, pattern, change) {
 }
 
 function changeExtra(body, change) {
-    return body
-        .toString()
-        .replace(
-            /extra (\S+)/,
-            (_, extra) =>
-                `extra ${Buffer.from(change(Buffer.from(extra, "base64").toString())).toString("base64")}`,
-        );
+    return body.toString().replace(/extra (\S+)/, (_, extra) => {
+        const text = change(Buffer.from(extra, "base64").toString());
+        return `extra ${Buffer.from(text).toString("base64")}`;
+    });
 }
 
 const FORGERIES = {
