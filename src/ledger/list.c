@@ -6,6 +6,14 @@
  * where the next one goes on. Notes and corrections are found by their keys' owner, cash. */
 #include "ledger/ledger.h"
 
+/* The postings of a row of LEDGER_Q_BACK or LEDGER_Q_CASH; null for entries without any. */
+static fds__bytes postings_of(const db_query *row) {
+    fds__bytes bytes = {0};
+    if (db_type_of(row, 2) == DB_BLOB)
+        bytes.data = db_blob(row, 2, &bytes.size);
+    return bytes;
+}
+
 /* ---- entries ---- */
 
 typedef struct {
@@ -31,7 +39,7 @@ static fds_status concerns(listing *l, const db_query *row, bool *out, fds_error
         *out = true;
         return FDS_OK;
     }
-    e.postings.data = db_blob(row, 2, &e.postings.size);
+    e.postings = postings_of(row);
     TRY(ledger_postings_decode(&e, l->ledger->state.account_count, &l->postings, &l->capacity,
                                &count, err));
     for (size_t i = 0; i < count && !*out; i++)
@@ -162,7 +170,7 @@ static fds_status add_corrections(const fds_ledger *l, db_query *q, fds_ledger_t
         if (!has_row)
             return FDS_OK;
         e.index = (uint64_t)db_int(q, 0);
-        e.postings.data = db_blob(q, 2, &e.postings.size);
+        e.postings = postings_of(q);
         TRY(ledger_postings_decode(&e, l->state.account_count, &postings, &capacity, &count, err));
         for (size_t i = 0; i < count; i++)
             if (postings[i].account == LEDGER_CASH)
