@@ -155,7 +155,7 @@ export async function home(me) {
                         priced(me, total.amount),
                         `for ${plural(total.count, "prediction")}`,
                     ],
-                    account.pending === undefined
+                    !account.pending || units(account.pending, me.decimals) === 0n
                         ? null
                         : [
                               "Proposed for payout",

@@ -315,7 +315,7 @@ void serve_route_me(fds_server *server, const serve_session *who, serve_reply *r
     char price[32] = "";
     answer_text(reply, SERVE_JSON, "{");
     fds__text *out = &reply->body;
-    if (server->ledger) /* neither currency nor decimals ever change */
+    if (server->ledger) /* its currency, decimals and key never change */
         fds_money_text(server->set.price, fds_ledger_decimals(server->ledger), price);
     put_word(out, "role", serve_role_name(who->role));
     put_word(out, "account", who->account);
@@ -325,6 +325,7 @@ void serve_route_me(fds_server *server, const serve_session *who, serve_reply *r
     fds__text_print(out, "\"decimals\":%d,",
                     server->ledger ? fds_ledger_decimals(server->ledger) : 0);
     put_word(out, "price", price);
+    put_word(out, "vkey", server->ledger ? fds_ledger_vkey(server->ledger) : "");
     fds__text_print(out, "\"models\":[");
     for (size_t i = 0; i < models->count; i++) {
         fds__text_add(out, ",", i > 0);

@@ -58,6 +58,7 @@ def a_visitor_logs_in_and_out():
         me = s.get("/api/me").json()
         assert me["role"] == "nobody" and me["account"] is None and me["token"] is None
         assert me["currency"] == "USD" and me["decimals"] == 6 and me["price"] == "0.010000"
+        assert me["vkey"].startswith(s.get("/log/checkpoint").body.decode().split("\n")[0] + "+")
         model, = me["models"]
         assert model["name"] == "mnist" and model["shape"] == [1, 28, 28] and len(model["classes"]) == 10
         reply = log_in(s, "ann@example.com")
