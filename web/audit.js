@@ -87,25 +87,6 @@ async function readTile(n, width) {
     return { leaves, hashes };
 }
 
-// Step 2: all leaves, hashed; the root must be the signed one.
-async function readLog(checkpoint, progress) {
-    const tree = new Tree(),
-        leaves = [];
-    for (let n = 0; n * TILE < checkpoint.size; n++) {
-        const tile = await readTile(n, Math.min(TILE, checkpoint.size - n * TILE));
-        for (const hash of tile.hashes) await tree.add(hash);
-        tile.leaves.forEach((bytes, i) => leaves.push({ bytes, hash: tile.hashes[i] }));
-        progress("log", leaves.length, checkpoint.size);
-    }
-    if (!equal(await tree.root(), checkpoint.root))
-        throw new Bad(
-            "log",
-            "The entries do not have the root that was signed, although each agrees with " +
-                "its tile: the tiles or the checkpoint are of another log.",
-        );
-    return leaves;
-}
-
 // What the server says of an entry against its leaf, which is signed.
 function compare(entry, leaf, decimals) {
     const { index } = entry,
@@ -155,33 +136,46 @@ function fold(balances, entry, decimals) {
         );
 }
 
-// Entries from `to` down to `from`; all mistakes are looked at, so that the first one is named.
-async function foldEntries(balances, from, to, leaves, decimals, progress) {
-    let first = null,
-        before = to;
-    while (before > from) {
-        const { entries } = await get("/api/entries", {
-            before,
-            limit: Math.min(PAGE, before - from),
+// Entries from `from` up to `to`, which is excluded; the server lists the newest first.
+async function readEntries(from, to) {
+    const found = [];
+    while (found.length < to - from) {
+        const before = to - found.length;
+        const limit = Math.min(PAGE, before - from);
+        const { entries } = await get("/api/entries", { before, limit });
+        entries.forEach(({ index }, i) => {
+            const due = before - 1 - i;
+            if (index !== due) throw new Bad("entries", `Entry ${due} is missing.`, due);
         });
-        if (entries.length === 0 || entries[0].index !== before - 1)
+        if (entries.length === 0)
             throw new Bad("entries", `Entry ${before - 1} is missing.`, before - 1);
-        for (const entry of entries) {
-            if (entry.index < from) break;
-            if (entry.index !== before - 1)
-                throw new Bad("entries", `Entry ${before - 1} is missing.`, before - 1);
-            before = entry.index;
-            try {
-                if (leaves[entry.index]) compare(entry, leaves[entry.index], decimals);
-                fold(balances, entry, decimals);
-            } catch (error) {
-                if (!(error instanceof Bad)) throw error;
-                first = error;
-            }
-        }
-        progress("entries", to - before, to);
+        found.push(...entries);
     }
-    if (first) throw first;
+    return found.reverse();
+}
+
+// Steps 2 and 3, tile by tile, so that a long log needs no more memory than a short one: all leaves
+// are hashed, each entry is compared with its leaf and added to the balances.
+async function readLog(checkpoint, balances, decimals, steps) {
+    const tree = new Tree();
+    for (let first = 0; first < checkpoint.size; first += TILE) {
+        const width = Math.min(TILE, checkpoint.size - first);
+        const tile = await readTile(first / TILE, width);
+        for (const hash of tile.hashes) await tree.add(hash);
+        steps.progress("log", first + width, checkpoint.size);
+        for (const entry of await readEntries(first, first + width)) {
+            const i = entry.index - first;
+            compare(entry, { bytes: tile.leaves[i], hash: tile.hashes[i] }, decimals);
+            fold(balances, entry, decimals);
+        }
+        steps.progress("entries", first + width, checkpoint.size);
+    }
+    if (!equal(await tree.root(), checkpoint.root))
+        throw new Bad(
+            "log",
+            "The entries do not have the root that was signed, although each agrees with its " +
+                "tile: the tiles or the checkpoint are of another log.",
+        );
 }
 
 // Balances at a known number of entries: the log may grow meanwhile.
@@ -223,22 +217,17 @@ export const AUDIT_STEPS = [
 
 // Shows each step in `steps` (steps.js). Throws Bad at the first mistake.
 export async function recompute(vkey, decimals, steps) {
-    const progress = (...step) => steps.progress(...step);
     const checkpoint = await openCheckpoint(vkey);
-    if (checkpoint.isChecked) steps.tell("checkpoint", "done", `${checkpoint.size} entries`);
-    else steps.tell("checkpoint", "unknown", "this browser has no Ed25519");
-    const leaves = await readLog(checkpoint, progress);
-    steps.tell("log", "done", `root ${hex(checkpoint.root).slice(0, 16)}…`);
+    const { size, isChecked } = checkpoint;
     const balances = new Map();
-    await foldEntries(balances, 0, checkpoint.size, leaves, decimals, progress);
-    steps.tell("entries", "done", `${checkpoint.size} entries`);
-    const { accounts, size } = await readAccounts(vkey.split("+")[0]);
-    await foldEntries(balances, checkpoint.size, size, leaves, decimals, () => {});
-    compareBalances(balances, accounts, decimals);
-    steps.tell("balances", "done", `${accounts.length} accounts`);
-    return {
-        size: checkpoint.size,
-        accounts: accounts.length,
-        isChecked: checkpoint.isChecked,
-    };
+    if (isChecked) steps.tell("checkpoint", "done", `${size} entries`);
+    else steps.tell("checkpoint", "unknown", "this browser has no Ed25519");
+    await readLog(checkpoint, balances, decimals, steps);
+    steps.tell("log", "done", `root ${hex(checkpoint.root).slice(0, 16)}…`);
+    steps.tell("entries", "done", `${size} entries`);
+    const now = await readAccounts(vkey.split("+")[0]);
+    for (const entry of await readEntries(size, now.size)) fold(balances, entry, decimals);
+    compareBalances(balances, now.accounts, decimals);
+    steps.tell("balances", "done", `${now.accounts.length} accounts`);
+    return { size, accounts: now.accounts.length, isChecked };
 }

@@ -167,13 +167,18 @@ function row(payee, most, total, decimals) {
     );
 }
 
+// For sorting: the largest amount first, equal ones in their order.
+export function largestFirst(a, b) {
+    return a.units < b.units ? 1 : a.units > b.units ? -1 : 0;
+}
+
 // One prediction: what was predicted at the left, the payees with the largest shares at the right.
 // payees: [{name, units, error or null, picture?}]; input: an element or null.
 export function predictionFigure(
     { label, confidence, input, payees, total, currency, decimals },
     shown = 10,
 ) {
-    const sorted = [...payees].sort((a, b) => (a.units < b.units ? 1 : a.units > b.units ? -1 : 0));
+    const sorted = [...payees].sort(largestFirst);
     const top = sorted.slice(0, shown),
         rest = sorted.slice(shown);
     const most = Math.max(

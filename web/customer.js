@@ -53,9 +53,9 @@ function fallingShares(me, payees, shares, total) {
     const sorted = payees
         .map((name, i) => ({ name, share: shares[i] }))
         .sort((a, b) => b.share - a.share);
-    const top = sorted.slice(0, SHOWN),
-        rest = sorted.slice(SHOWN),
-        most = top[0]?.share || 1;
+    const top = sorted.slice(0, SHOWN).filter(({ share }) => share >= 0.0005);
+    const rest = sorted.slice(top.length);
+    const most = top[0]?.share || 1;
     const list = h(
         "ol",
         { class: "bars falling" },

@@ -2,7 +2,7 @@
 // Entries of the ledger, as a table with more on demand, and one entry by itself. Everybody sees
 // what the server gives to the viewer: a provider its own postings, an auditor all of them.
 import { get } from "./api.js";
-import { predictionFigure } from "./chart.js";
+import { largestFirst, predictionFigure } from "./chart.js";
 import { announce, button, card, h, problem, table } from "./dom.js";
 import { errorUnits, labelled, money, moneyError, plural, time, units } from "./format.js";
 import { verifyButton } from "./verify.js";
@@ -40,11 +40,19 @@ function about(entry, isOwn) {
     return kindName(entry.kind) + (more ? `: ${more}` : "");
 }
 
-// A date and a time of day, each in one piece where a line must end.
+// A date and a time of day, each in one piece where a line must end; seconds where there is room.
 function when(at) {
-    return time(at)
-        .split(/(?<=,) /)
-        .map((part) => [h("span", { class: "piece" }, part), " "]);
+    const [date, clock] = time(at).split(", ");
+    return [
+        h("span", { class: "piece" }, `${date},`),
+        " ",
+        h(
+            "span",
+            { class: "piece" },
+            clock.slice(0, 5),
+            h("span", { class: "wide" }, clock.slice(5)),
+        ),
+    ];
 }
 
 // Rows of an account's own statement: "12.78 ± 1.67", "for a 6".
@@ -144,7 +152,7 @@ async function figureOf(me, entry) {
         units: units(posting.units, me.decimals),
         error: errorUnits(posting.unit_error, me.decimals),
     }));
-    const largest = [...payees].sort((a, b) => (a.units < b.units ? 1 : -1)).slice(0, 10);
+    const largest = [...payees].sort(largestFirst).slice(0, 10);
     await Promise.all(
         largest.map(async (payee) => {
             payee.picture = await bestPicture(payee.name);
@@ -163,7 +171,7 @@ async function figureOf(me, entry) {
 }
 
 function postingsTable(me, entry) {
-    const digits = (value, count) => String(Number(value.toPrecision(count)));
+    const digits = (value, count) => String(Number(value.toPrecision(count))).replace("-", "−");
     const withError = ({ value, error }) =>
         typeof value !== "number"
             ? "–"

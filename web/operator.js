@@ -105,58 +105,36 @@ export async function home(me) {
 
 // ---- accounts ----
 
-function accountsTable(me, caption, accounts, words) {
-    return table(
-        caption,
-        [
-            ["Account", ""],
-            ["Balance", "number"],
-            [words, "number"],
-            ["Predictions", "number"],
-        ],
-        accounts.map(({ name, balance, earned, predictions }) => [
-            h("a", { href: `#/account/${encodeURIComponent(name)}` }, name),
-            money(units(balance, me.decimals), me.decimals),
-            earned === undefined || earned === null
-                ? "–"
-                : money(units(earned, me.decimals), me.decimals),
-            predictions === undefined || predictions === null
-                ? "–"
-                : predictions.toLocaleString("en"),
-        ]),
-    );
+// Only providers earn.
+function accountsTable(me, caption, accounts, isEarning = false) {
+    const columns = [
+        ["Account", ""],
+        ["Balance", "number"],
+    ];
+    if (isEarning) columns.push(["Earned", "number"], ["Predictions", "number"]);
+    const amount = (value) => money(units(value, me.decimals), me.decimals);
+    const rows = accounts.map(({ name, balance, earned, predictions }) => {
+        const link = h("a", { href: `#/account/${encodeURIComponent(name)}` }, name);
+        const own = [link, amount(balance)];
+        return isEarning ? [...own, amount(earned), predictions.toLocaleString("en")] : own;
+    });
+    return table(caption, columns, rows);
 }
 
 export async function accountsPage(me) {
     const { accounts } = await get("/api/accounts");
-    const of = (...kinds) => accounts.filter(({ kind }) => kinds.includes(kind));
-    const providers = of("provider"),
-        customers = of("customer");
+    const of = (kind) => accounts.filter((account) => account.kind === kind);
+    const [providers, customers] = [of("provider"), of("customer")];
+    const cash = "Cash is what came in minus what was paid out, as a negative number";
     return {
         title: `${plural(providers.length, "provider")}, ${plural(customers.length, "customer")}`,
         node: [
             card(
                 "Providers",
-                accountsTable(me, `What the platform owes, in ${me.currency}`, providers, "Earned"),
+                accountsTable(me, `What is owed, in ${me.currency}`, providers, true),
             ),
-            card(
-                "Customers",
-                accountsTable(
-                    me,
-                    `What they paid in and have left, in ${me.currency}`,
-                    customers,
-                    "Earned",
-                ),
-            ),
-            card(
-                "Platform",
-                accountsTable(
-                    me,
-                    "Cash is what came in minus what was paid out, as a negative number",
-                    accounts.filter(({ kind }) => kind !== "provider" && kind !== "customer"),
-                    "Earned",
-                ),
-            ),
+            card("Customers", accountsTable(me, `What is left, in ${me.currency}`, customers)),
+            card("Platform", accountsTable(me, cash, of("platform"))),
         ],
     };
 }

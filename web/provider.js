@@ -2,7 +2,7 @@
 // A provider of data: what it is owed, what it earned for which predictions and how exactly that is
 // known, its best samples, and every entry with a button to verify it.
 import { get, query } from "./api.js";
-import { earningsChart } from "./chart.js";
+import { earningsChart, largestFirst } from "./chart.js";
 import { card, field, figures, form, h, table } from "./dom.js";
 import {
     addErrors,
@@ -31,7 +31,7 @@ function sumBy(earnings, what, decimals) {
 
 function byLabel(me, earnings) {
     const sums = [...sumBy(earnings, "label", me.decimals)].sort(([, a], [, b]) =>
-        a.units < b.units ? 1 : a.units > b.units ? -1 : 0,
+        largestFirst(a, b),
     );
     return h(
         "ul",

@@ -60,6 +60,8 @@ export class Steps {
 
     // kind: "right", "wrong" or "unsigned"
     conclude(kind, text) {
+        for (const step of Object.values(this.steps))
+            if (step.node.className === "waiting") step.tell("waiting");
         this.verdict.className = `verdict ${kind}`;
         this.verdict.textContent = text;
     }
