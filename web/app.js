@@ -48,8 +48,7 @@ function loginPage() {
     });
     const login = form("Your login", [name, password], "Log in", async (values) => {
         await enter(await post("/api/login", values));
-        location.hash = "#/";
-        await show();
+        await show(); // the page that was asked for, if the role has it
     });
     login.className = "card login";
     return {
@@ -79,7 +78,7 @@ async function leave() {
         /* the session was gone already */
     }
     await enter({ role: "nobody" });
-    location.hash = "#/";
+    history.replaceState(null, "", "#/");
     await show();
     announce("You are logged out.");
 }
@@ -126,6 +125,7 @@ async function show() {
     const pages = me.role === "nobody" ? { "": [null, loginPage] } : (PAGES[me.role] ?? {});
     const page = pages[name] ?? pages[""];
     menu(name);
+    for (const dialog of document.querySelectorAll("dialog")) dialog.close();
     main.setAttribute("aria-busy", "true");
     let found;
     try {

@@ -40,19 +40,12 @@ function about(entry, isOwn) {
     return kindName(entry.kind) + (more ? `: ${more}` : "");
 }
 
-// A date and a time of day, each in one piece where a line must end; seconds where there is room.
+// A date and a time of day, each in one piece; the year and seconds only where there is room.
 function when(at) {
-    const [date, clock] = time(at).split(", ");
-    return [
-        h("span", { class: "piece" }, `${date},`),
-        " ",
-        h(
-            "span",
-            { class: "piece" },
-            clock.slice(0, 5),
-            h("span", { class: "wide" }, clock.slice(5)),
-        ),
-    ];
+    const [, date, year, clock, rest] = /^(\S+ \S+)( \d+), (\d+:\d+)(.*)$/.exec(time(at));
+    const piece = (...parts) => h("span", { class: "piece" }, ...parts);
+    const wide = (text) => h("span", { class: "wide" }, text);
+    return [piece(date, wide(year), ","), " ", piece(clock, wide(rest))];
 }
 
 // Rows of an account's own statement: "12.78 ± 1.67", "for a 6".

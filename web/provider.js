@@ -16,6 +16,8 @@ import {
 } from "./format.js";
 import { entriesTable } from "./entries.js";
 
+const LABELS = 12; // that are shown
+
 // Sums earnings by day or by label: Map of name → {units, error, count}.
 function sumBy(earnings, what, decimals) {
     const sums = new Map();
@@ -29,14 +31,13 @@ function sumBy(earnings, what, decimals) {
     return sums;
 }
 
+// The labels that paid most; a regression may have as many as predictions.
 function byLabel(me, earnings) {
-    const sums = [...sumBy(earnings, "label", me.decimals)].sort(([, a], [, b]) =>
-        largestFirst(a, b),
-    );
-    return h(
-        "ul",
-        { class: "earned" },
-        sums.map(([label, sum]) =>
+    const sums = [...sumBy(earnings, "label", me.decimals)];
+    sums.sort(([, a], [, b]) => largestFirst(a, b));
+    const items = sums
+        .slice(0, LABELS)
+        .map(([label, sum]) =>
             h(
                 "li",
                 {},
@@ -44,8 +45,12 @@ function byLabel(me, earnings) {
                 ` for ${labelled(label)} `,
                 h("small", {}, plural(sum.count, "prediction")),
             ),
-        ),
-    );
+        );
+    const rest = sums.length - items.length;
+    return [
+        h("ul", { class: "earned" }, items),
+        rest > 0 ? h("p", { class: "soft" }, `And ${plural(rest, "other label")}.`) : null,
+    ];
 }
 
 export function earningsCard(me, { earnings }) {

@@ -115,7 +115,7 @@ export const STEPS = [
     ["key", "The log’s public key is well formed"],
     ["signature", "The log has signed its checkpoint"],
     ["log", "The entry is in the signed log"],
-    ["share", "Your share is in the entry"],
+    ["share", "The share is in the entry"],
     ["shown", "The receipt says what this page says"],
 ];
 

@@ -35,11 +35,11 @@ const HEADERS = {
 const PRICE = 1e6;
 
 export const LOGINS = {
-    customer: { name: "acme", password: "acme's password" },
-    provider: { name: "north", password: "north's password" },
-    operator: { name: "ada", password: "ada's password" },
-    second: { name: "bob", password: "bob's password" },
-    auditor: { name: "carol", password: "carol's password" },
+    customer: { name: "acme", account: "acme", password: "acme's password" },
+    provider: { name: "north", account: "north", password: "north's password" },
+    operator: { name: "ada", account: "ada", password: "ada's password" },
+    second: { name: "bob", account: "bob", password: "bob's password" },
+    auditor: { name: "carol", account: "carol", password: "carol's password" },
 };
 
 class Refusal extends Error {
@@ -116,6 +116,7 @@ export class Mock {
                 shape: [1, 28, 28],
                 classes: Array.from({ length: 10 }, (_, i) => String(i)),
             },
+            { name: "houses", version: "5a1f0c33b2e4d701", shape: [3, 1, 1], classes: [] },
         ];
         if (!session) return { role: "nobody" };
         return {
@@ -225,7 +226,7 @@ export class Mock {
             p99_ms: 12.2,
             paid: 260,
             failures: 0,
-            models: [{ name: "mnist" }],
+            models: [{ name: "mnist" }, { name: "houses" }],
             uptime_s: 86400 * 3,
         };
     }
@@ -324,23 +325,29 @@ export class Mock {
         return { indexes: isAgreed ? this.carryOut(proposal) : [] };
     }
 
-    infer(session, request, { inputs: [input] }) {
+    // "mnist" says what all pixels sum to, and "houses" the sum of its numbers.
+    infer(session, request, model, { inputs: [input] }) {
         const key = request.headers["idempotency-key"];
         if (this.keys.has(key)) return this.keys.get(key);
-        const label = input.data.reduce((sum, value) => sum + value, 0) % 10;
+        const sum = input.data.reduce((total, value) => total + value, 0);
+        const label = model === "mnist" ? sum % 10 : sum;
         if (this.ledger.accounts.get(session.account).balance < PRICE)
             throw new Refusal(402, "the balance is too low");
         const index = predict(this.ledger, this.next, session.account, String(label), PRICE, 0.91);
         const { postings, amount, fee } = this.ledger.entries[index];
         const tensor = (name, data) => ({ name, datatype: "FP64", shape: [1, data.length], data });
         const answer = {
-            model_name: "mnist.explain",
+            model_name: `${model}.explain`,
             outputs: [
-                tensor("label", [String(label)]),
-                tensor(
-                    "probabilities",
-                    Array.from({ length: 10 }, (_, i) => (i === label ? 0.91 : 0.01)),
-                ),
+                ...(model === "houses"
+                    ? [tensor("prediction", [label])]
+                    : [
+                          tensor("label", [String(label)]),
+                          tensor(
+                              "probabilities",
+                              Array.from({ length: 10 }, (_, i) => (i === label ? 0.91 : 0.01)),
+                          ),
+                      ]),
                 tensor(
                     "shares",
                     postings.slice(1, -1).map(({ units }) => units / (amount - fee)),
@@ -414,8 +421,8 @@ export class Mock {
             this.sessions.delete(id);
             return [{}, { "Set-Cookie": "fds=; Max-Age=0; Path=/" }];
         }
-        if (where === "models/mnist.explain/infer")
-            return [this.infer(this.need(request, "customer"), request, body), {}];
+        const model = /^models\/(mnist|houses)\.explain\/infer$/.exec(where)?.[1];
+        if (model) return [this.infer(this.need(request, "customer"), request, model, body), {}];
         const session = this.need(request, "operator");
         if (where === "topup") return [this.topup(session, body), {}];
         if (where === "payout") return [this.payout(session, body), {}];

@@ -160,7 +160,7 @@ for (const look of Object.keys(LOOKS)) {
             await visit.check("operator-accounts");
             await page
                 .getByRole("link", {
-                    name: logins.provider.account ?? logins.provider.name,
+                    name: logins.provider.account,
                     exact: true,
                 })
                 .click();
@@ -495,6 +495,35 @@ test("older entries are shown on demand", () =>
             (count) => document.querySelectorAll("tbody tr").length > count,
             before,
         );
+    }));
+
+if (mock)
+    test("a model of numbers takes numbers", () =>
+        browser.visit("phone", async (visit, page) => {
+            await visit.login(logins.customer);
+            await page.getByLabel("Model").selectOption("houses");
+            const pay = page.getByRole("button", { name: /^Pay/ });
+            await page.getByLabel("3 numbers").fill("1.5, 2");
+            await pay.click();
+            await page.getByRole("alert").filter({ hasText: "needs 3 numbers" }).waitFor();
+            await page.getByLabel("3 numbers").fill("1.5, 2 -1");
+            await pay.click();
+            await page.getByRole("heading", { name: "It is 2.5." }).waitFor();
+            await visit.check("customer-numbers");
+        }));
+
+test("going back closes what is open and shows the page before", () =>
+    browser.visit("light", async (visit, page) => {
+        await visit.login(logins.auditor);
+        await visit.go("Accounts", /providers?, /);
+        await page.getByRole("link", { name: logins.provider.account, exact: true }).click();
+        await visit.heading(/ has /);
+        await page.locator("[data-verify]").first().click();
+        await verdict(page, "The receipt is right");
+        await page.goBack();
+        await visit.heading(/providers?, /);
+        assert.equal(await page.locator("dialog").count(), 0);
+        assert.match(await page.title(), /providers?, .* – fds$/);
     }));
 
 await browser.start();
