@@ -35,7 +35,7 @@ typedef struct cli_args {
     const char **more;   /* the others, where the subcommand takes several */
     size_t more_count;
     fds_params *params; /* NULL for a subcommand without a job */
-    const char *output, *png, *table, *compare, *from, *export_task, *role, *account;
+    const char *output, *png, *table, *compare, *from, *export_task, *role, *account, *login;
     const char *top, *count, *columns; /* numbers, checked where they are used */
     const char *ref, *key, *since, *until, *reason, *operators, *format, *vkey; /* of a ledger */
     bool all, estimate, json, jsonl, quiet;
@@ -75,7 +75,8 @@ struct cli_command {
 };
 
 extern const cli_command cli_data_get, cli_data_show, cli_data_audit, cli_train, cli_value, cli_fit,
-    cli_explain, cli_pay, cli_bench, cli_serve, cli_serve_key, cli_audit_watch, cli_ledger[11];
+    cli_explain, cli_pay, cli_bench, cli_serve, cli_serve_key, cli_serve_login, cli_audit_watch,
+    cli_ledger[11];
 extern const cli_command *const cli_commands[]; /* NULL-terminated */
 
 /* Fills args from the words after the name of the subcommand. */

@@ -46,6 +46,7 @@ FDS_API void fds_ledger_close(fds_ledger *ledger); /* NULL is fine */
 FDS_API const char *fds_ledger_name(const fds_ledger *ledger);
 FDS_API const char *fds_ledger_currency(const fds_ledger *ledger); /* "USD" */
 FDS_API int fds_ledger_decimals(const fds_ledger *ledger);         /* of a unit: 6 */
+FDS_API int64_t fds_ledger_minor(const fds_ledger *ledger);        /* units of a cent: 10000 */
 FDS_API uint64_t fds_ledger_size(const fds_ledger *ledger);        /* entries */
 /* Reads "10.00" or "-0.5" as units, exactly. FDS_ERR_USAGE: it is no amount, or has more decimals. */
 FDS_API fds_status fds_ledger_units(const fds_ledger *ledger, const char *text, int64_t *units,
@@ -124,11 +125,21 @@ FDS_API fds_status fds_ledger_charge(fds_ledger *ledger, fds_charge *charges, si
 
 /* What became of a charge whose key was paid before: sets status, index, is_repeated, first_answer, and
  * run, that of the payment. Reads customer, key and fingerprint only, and pays nothing. */
-FDS_API fds_status fds_ledger_repeat(const fds_ledger *ledger, fds_charge *charge, fds_error *err);
+FDS_API fds_status fds_ledger_repeat(fds_ledger *ledger, fds_charge *charge, fds_error *err);
 
 /* ==== Other entries ========================================================================= */
 
-/* Each has a key (or NULL), one of the account's (of a correction: of "cash"): the same key again
+/* Who is answerable for what follows. */
+typedef struct fds_ledger_by {
+    const char *operators[2]; /* names; NULL: nobody, or nobody else */
+    uint64_t proposal;        /* number of the note that proposed it, UINT64_MAX: none */
+} fds_ledger_by;
+
+/* From now on the texts of top-ups and payouts name these operators, and those of corrections too the
+ * proposal; NULL: no longer. */
+FDS_API fds_status fds_ledger_set_by(fds_ledger *ledger, const fds_ledger_by *by, fds_error *err);
+
+/* Each has a key (or NULL), one of the account's (of a correction or note: of "cash"): the same key again
  * changes nothing and gives the first entry's number, FDS_ERR_CONFLICT with other arguments. FDS_ERR_LIMIT:
  * a balance would be below its floor, or too large. */
 
@@ -148,11 +159,23 @@ typedef struct fds_posting {
     int64_t units; /* positive: the platform owes the account more */
 } fds_posting;
 
+/* Pays out exactly these units, which are positive and whole numbers of the currency's own unit; all of
+ * them in one transaction, or none. An account stands there once, and indexes (count) receives the
+ * numbers of the entries. FDS_ERR_LIMIT: a balance is too low. */
+FDS_API fds_status fds_ledger_pay(fds_ledger *ledger, const fds_posting *payouts, size_t count,
+                                  const char *ref, const char *key, uint64_t *indexes,
+                                  fds_error *err);
+
 /* Mends entry of; postings sum to 0. operators: two different people, who have both agreed. */
 FDS_API fds_status fds_ledger_correct(fds_ledger *ledger, uint64_t of, const fds_posting *postings,
                                       size_t count, const char *reason,
                                       const char *const operators[2], const char *key,
                                       uint64_t *index, fds_error *err);
+
+/* An entry of kind "audit", which moves no money: what people have decided, as an object of JSON of at
+ * most 1 MiB. The log vouches for it, and does not show it. */
+FDS_API fds_status fds_ledger_note(fds_ledger *ledger, const char *json, const char *key,
+                                   uint64_t *index, fds_error *err);
 
 /* ==== Looking =============================================================================== */
 
@@ -160,14 +183,56 @@ FDS_API fds_status fds_ledger_correct(fds_ledger *ledger, uint64_t of, const fds
  * UINT64_MAX for all. To be freed by fds_text_free. */
 FDS_API fds_status fds_ledger_entry(const fds_ledger *ledger, uint64_t index, uint64_t viewer,
                                     char **json, fds_error *err);
+/* The number of the entry that has an account's key. FDS_ERR_NOT_FOUND: there is none. */
+FDS_API fds_status fds_ledger_find_key(const fds_ledger *ledger, uint64_t account, const char *key,
+                                       uint64_t *index, fds_error *err);
+
+/* Which entries are listed. */
+typedef struct fds_ledger_listing {
+    uint64_t account; /* with a posting of this one that is not 0; UINT64_MAX: all */
+    const char *kind; /* "prediction", ...; NULL: all */
+    uint64_t before;  /* with lower numbers; UINT64_MAX: all */
+    size_t limit;     /* at most so many, 1 to 1000 */
+    uint64_t viewer;  /* as of fds_ledger_entry */
+} fds_ledger_listing;
+
+/* {"entries": [...], "more": true, "before": 17}: entries as of fds_ledger_entry, the newest first, but
+ * without kept answers. One call looks at 8192 entries at most, so it takes milliseconds and may find
+ * fewer than limit: "more" says that there may be others, below "before". Notes and corrections are
+ * found at once. To be freed by fds_text_free. */
+FDS_API fds_status fds_ledger_entries(const fds_ledger *ledger, const fds_ledger_listing *what,
+                                      char **json, fds_error *err);
 /* What happened to an account from day to day, both as "2026-11-17" or NULL: CSV with date, entry,
  * kind, label, amount, standard error, balance. */
 FDS_API fds_status fds_ledger_statement(const fds_ledger *ledger, uint64_t account,
                                         const char *from, const char *to, fds_write_function write,
                                         void *user, fds_error *err);
-/* Sums of a provider by day and label: {"earnings":[{"day","label","units","count"}]}. */
+/* The same in parts, for those who have other things to do meanwhile: begins with a zeroed cursor, looks
+ * at most at so many entries, and goes on from there. */
+typedef struct fds_ledger_cursor {
+    uint64_t next;
+    int64_t balance;
+    bool is_over;
+} fds_ledger_cursor;
+FDS_API fds_status fds_ledger_statement_part(const fds_ledger *ledger, uint64_t account,
+                                             const char *from, const char *to,
+                                             fds_ledger_cursor *at, size_t most,
+                                             fds_write_function write, void *user, fds_error *err);
+/* Sums of a provider by day and label: {"earnings":[{"day","label","units","count","error"}]}. error is
+ * the standard error of the units, as of predictions whose errors are independent; null where a stored
+ * error is missing, and for days that the newest 4096 entries do not cover. */
 FDS_API fds_status fds_ledger_earnings(const fds_ledger *ledger, uint64_t account, char **json,
                                        fds_error *err);
+/* Their sum: units, and predictions that paid anything. */
+FDS_API fds_status fds_ledger_earned(const fds_ledger *ledger, uint64_t account, int64_t *units,
+                                     uint64_t *count, fds_error *err);
+
+/* Units that came in and were paid out, corrections of "cash" included. */
+typedef struct fds_ledger_totals {
+    int64_t in, out;
+} fds_ledger_totals;
+/* The first call reads all entries; later ones do not. */
+FDS_API fds_status fds_ledger_sum(fds_ledger *ledger, fds_ledger_totals *out, fds_error *err);
 /* format: "hledger", "beancount", "ledger" or "csv". A new file replaces an old one. */
 FDS_API fds_status fds_ledger_export(const fds_ledger *ledger, const char *format, const char *path,
                                      const fds_events *events, fds_error *err);

@@ -37,10 +37,15 @@ FDS_API fds_status fds_server_reload(fds_server *server, fds_error *err);
 FDS_API void fds_server_stop(fds_server *server);
 
 /* Makes a key for an account, and adds its SHA-256 to a file of keys (mode 0600), a new one if there
- * is none. role: "customer", "auditor" or "operator". key receives it; it is not stored anywhere. */
+ * is none. role: "customer", "provider", "auditor" or "operator". key receives it; it is not stored
+ * anywhere. */
 enum { FDS_SERVE_KEY = 96 };
 FDS_API fds_status fds_serve_key_add(const char *path, const char *role, const char *account,
                                      char key[FDS_SERVE_KEY], fds_error *err);
+/* Adds a login to the same file, with the argon2id of its password (8 to 1024 bytes). account: whose
+ * it is; NULL: the login's own name. FDS_ERR_CONFLICT: the file has such a login. */
+FDS_API fds_status fds_serve_login_add(const char *path, const char *role, const char *account,
+                                       const char *login, const char *password, fds_error *err);
 
 #ifdef __cplusplus
 }

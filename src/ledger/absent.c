@@ -23,6 +23,7 @@ void fds_ledger_close(fds_ledger *ledger) {}
 const char *fds_ledger_name(const fds_ledger *ledger) { return ""; }
 const char *fds_ledger_currency(const fds_ledger *ledger) { return ""; }
 int fds_ledger_decimals(const fds_ledger *ledger) { return 0; }
+int64_t fds_ledger_minor(const fds_ledger *ledger) { return 1; }
 uint64_t fds_ledger_size(const fds_ledger *ledger) { return 0; }
 fds_status fds_ledger_units(const fds_ledger *ledger, const char *text, int64_t *units,
                             fds_error *err) {
@@ -51,7 +52,7 @@ fds_status fds_ledger_charge(fds_ledger *ledger, fds_charge *charges, size_t cou
                              fds_error *err) {
     return fail(err);
 }
-fds_status fds_ledger_repeat(const fds_ledger *ledger, fds_charge *charge, fds_error *err) {
+fds_status fds_ledger_repeat(fds_ledger *ledger, fds_charge *charge, fds_error *err) {
     return fail(err);
 }
 fds_status fds_ledger_topup(fds_ledger *ledger, uint64_t customer, int64_t units, const char *ref,
@@ -67,6 +68,32 @@ fds_status fds_ledger_correct(fds_ledger *ledger, uint64_t of, const fds_posting
                               const char *key, uint64_t *index, fds_error *err) {
     return fail(err);
 }
+fds_status fds_ledger_set_by(fds_ledger *ledger, const fds_ledger_by *by, fds_error *err) {
+    return fail(err);
+}
+fds_status fds_ledger_pay(fds_ledger *ledger, const fds_posting *payouts, size_t count,
+                          const char *ref, const char *key, uint64_t *indexes, fds_error *err) {
+    return fail(err);
+}
+fds_status fds_ledger_note(fds_ledger *ledger, const char *json, const char *key, uint64_t *index,
+                           fds_error *err) {
+    return fail(err);
+}
+fds_status fds_ledger_find_key(const fds_ledger *ledger, uint64_t account, const char *key,
+                               uint64_t *index, fds_error *err) {
+    return fail(err);
+}
+fds_status fds_ledger_entries(const fds_ledger *ledger, const fds_ledger_listing *what, char **json,
+                              fds_error *err) {
+    return fail(err);
+}
+fds_status fds_ledger_earned(const fds_ledger *ledger, uint64_t account, int64_t *units,
+                             uint64_t *count, fds_error *err) {
+    return fail(err);
+}
+fds_status fds_ledger_sum(fds_ledger *ledger, fds_ledger_totals *out, fds_error *err) {
+    return fail(err);
+}
 fds_status fds_ledger_entry(const fds_ledger *ledger, uint64_t index, uint64_t viewer, char **json,
                             fds_error *err) {
     return fail(err);
@@ -74,6 +101,11 @@ fds_status fds_ledger_entry(const fds_ledger *ledger, uint64_t index, uint64_t v
 fds_status fds_ledger_statement(const fds_ledger *ledger, uint64_t account, const char *from,
                                 const char *to, fds_write_function write, void *user,
                                 fds_error *err) {
+    return fail(err);
+}
+fds_status fds_ledger_statement_part(const fds_ledger *ledger, uint64_t account, const char *from,
+                                     const char *to, fds_ledger_cursor *at, size_t most,
+                                     fds_write_function write, void *user, fds_error *err) {
     return fail(err);
 }
 fds_status fds_ledger_earnings(const fds_ledger *ledger, uint64_t account, char **json,

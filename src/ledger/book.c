@@ -1,22 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0
- * New entries: predictions that are paid for, top-ups, payouts, corrections, runs. */
+ * New entries of predictions that are paid for. */
 #include "ledger/ledger.h"
-
-enum { MOST_CORRECTED = 4096 }; /* postings of a correction */
 
 /* ---- keys ---- */
 
-/* What a key was used for. */
-typedef struct {
-    bool is_found;
-    uint64_t index, run;
-    int64_t amount;
-    void *answer; /* (answer_size) the caller fds__frees it */
-    size_t answer_size;
-} first_use;
-
 static fds_status read_first(const fds_ledger *l, const db_query *row, ledger_entry_kind kind,
-                             const uint8_t fingerprint[32], first_use *out, fds_error *err) {
+                             const uint8_t fingerprint[32], ledger_first_use *out, fds_error *err) {
     ledger_entry e;
     TRY(ledger_entry_read(row, &e, err));
     if (e.kind != kind || e.fingerprint.size != 32 ||
@@ -26,7 +15,7 @@ static fds_status read_first(const fds_ledger *l, const db_query *row, ledger_en
             "the key \"%.100s\" of %.100s stands for another request: entry %llu, a %s", e.key,
             l->state.accounts[e.customer].name, (unsigned long long)e.index,
             ledger_entry_kinds[e.kind]);
-    *out = (first_use){.is_found = true, .index = e.index, .run = e.run, .amount = e.amount};
+    *out = (ledger_first_use){.is_found = true, .index = e.index, .run = e.run, .amount = e.amount};
     if (!e.answer.data)
         return FDS_OK;
     out->answer = fds__alloc(e.answer.size + 1);
@@ -38,13 +27,12 @@ static fds_status read_first(const fds_ledger *l, const db_query *row, ledger_en
     return FDS_OK;
 }
 
-/* FDS_ERR_CONFLICT: the key stands for another request. */
-static fds_status look_up(const fds_ledger *l, ledger_entry_kind kind, uint64_t owner,
-                          const char *key, const uint8_t fingerprint[32], first_use *out,
+fds_status ledger_look_up(const fds_ledger *l, ledger_entry_kind kind, uint64_t owner,
+                          const char *key, const uint8_t fingerprint[32], ledger_first_use *out,
                           fds_error *err) {
     db_query *q;
     bool has_row;
-    *out = (first_use){0};
+    *out = (ledger_first_use){0};
     if (!key)
         return FDS_OK;
     TRY(ledger_check_word("a key", key, LEDGER_KEY, err));
@@ -171,11 +159,11 @@ static fds_status add_prediction(fds_ledger *l, fds_charge *c, fds_error *err) {
 
 /* Whether the charge was paid before, under its key. */
 static void find_charge(const fds_ledger *l, fds_charge *c, fds_error *why) {
-    first_use first = {0};
+    ledger_first_use first = {0};
     bool is_customer = c->customer < l->state.account_count &&
                        l->state.accounts[c->customer].kind == FDS_ACCOUNT_CUSTOMER;
-    c->status = is_customer ? look_up(l, LEDGER_PREDICTION, c->customer, c->key, c->fingerprint,
-                                      &first, why)
+    c->status = is_customer ? ledger_look_up(l, LEDGER_PREDICTION, c->customer, c->key,
+                                             c->fingerprint, &first, why)
                             : fds__fail(why, FDS_ERR_USAGE, "account %llu is not a customer's",
                                         (unsigned long long)c->customer);
     c->is_repeated = first.is_found;
@@ -207,10 +195,15 @@ static fds_status charge_one(fds_ledger *l, fds_charge *c, fds_error *err) {
     return conclude(c, &why, err);
 }
 
-fds_status fds_ledger_repeat(const fds_ledger *l, fds_charge *c, fds_error *err) {
+fds_status fds_ledger_repeat(fds_ledger *l, fds_charge *c, fds_error *err) {
     fds_error why = {0};
+    TRY(ledger_settle(l, err));
     find_charge(l, c, &why);
-    return conclude(c, &why, err);
+    fds_status status = conclude(c, &why, err);
+    if (status == FDS_OK || ledger_begin(l, &why) != FDS_OK)
+        return status;
+    find_charge(l, c, &why); /* once more: a transaction finds a lost connection again */
+    return ledger_end(l, conclude(c, &why, err), err);
 }
 
 /* Nothing was paid, repeated or not. */
@@ -240,199 +233,4 @@ fds_status fds_ledger_charge(fds_ledger *l, fds_charge *charges, size_t count, f
     if (status != FDS_OK)
         forget(charges, count, status);
     return status;
-}
-
-/* ---- entries with a text ---- */
-
-/* A request in a form of its own, to tell another one under the same key. */
-static fds_status fingerprint_of(const fds__text *request, uint8_t out[32], fds_error *err) {
-    fds_status status = fds__text_check(request, err);
-    if (status == FDS_OK)
-        fds__sha256(&(fds__bytes){request->data, request->used}, 1, out);
-    fds__free(request->data);
-    return status;
-}
-
-static void add_field(fds__text *request, const char *field) {
-    fds__text_print(request, " %zu:", field ? strlen(field) : 0);
-    if (field)
-        fds__text_add(request, field, strlen(field));
-}
-
-static fds_status check_ref(const char *ref, fds_error *err) {
-    return ref ? ledger_check_word("a reference", ref, LEDGER_TEXT, err) : FDS_OK;
-}
-
-/* {"ref": ...}; NULL without one. */
-static fds_status ref_text(const char *ref, char **out, fds_error *err) {
-    *out = NULL;
-    if (!ref)
-        return FDS_OK;
-    json_t *root = json_object();
-    bool is_whole = fds__json_put(root, "ref", json_string(ref));
-    *out = is_whole ? fds__json_text(root, JSON_COMPACT) : NULL;
-    json_decref(root);
-    return *out ? FDS_OK : fds__fail_json(err);
-}
-
-/* Money between an account and cash: units > 0 towards the account. */
-static fds_status add_transfer(fds_ledger *l, ledger_entry_kind kind, uint64_t account,
-                               int64_t units, const char *ref, const char *key,
-                               const uint8_t fingerprint[32], uint64_t *index, fds_error *err) {
-    OWNED char *text = NULL;
-    ledger_entry e = LEDGER_ENTRY(kind);
-    TRY(ref_text(ref, &text, err));
-    e.customer = account;
-    e.has_amount = true;
-    e.amount = units < 0 ? -units : units;
-    e.text = text;
-    e.key = key;
-    e.fingerprint = (fds__bytes){key ? fingerprint : NULL, key ? 32 : 0};
-    fds_posting postings[] = {{account, units}, {LEDGER_CASH, -units}};
-    TRY(ledger_begin(l, err));
-    TRY(ledger_end(l, ledger_add(l, &e, postings, 2, err), err));
-    if (index)
-        *index = e.index;
-    return FDS_OK;
-}
-
-fds_status fds_ledger_topup(fds_ledger *l, uint64_t customer, int64_t units, const char *ref,
-                            const char *key, uint64_t *index, fds_error *err) {
-    uint8_t fingerprint[32];
-    fds__text request = {0};
-    first_use first;
-    TRY(ledger_settle(l, err));
-    TRY(ledger_check_account(l, customer, err));
-    if (l->state.accounts[customer].kind != FDS_ACCOUNT_CUSTOMER)
-        return fds__fail(err, FDS_ERR_USAGE, "%.200s is not a customer: only customers pay in",
-                         l->state.accounts[customer].name);
-    if (units < 1 || units > LEDGER_MOST_AMOUNT)
-        return fds__fail(err, FDS_ERR_USAGE, "a top-up must be from 1 to %lld units (got %lld)",
-                         (long long)LEDGER_MOST_AMOUNT, (long long)units);
-    TRY(check_ref(ref, err));
-    fds__text_print(&request, "topup %lld", (long long)units);
-    add_field(&request, ref);
-    TRY(fingerprint_of(&request, fingerprint, err));
-    TRY(look_up(l, LEDGER_TOPUP, customer, key, fingerprint, &first, err));
-    if (!first.is_found)
-        return add_transfer(l, LEDGER_TOPUP, customer, units, ref, key, fingerprint, index, err);
-    if (index)
-        *index = first.index;
-    return FDS_OK;
-}
-
-fds_status fds_ledger_payout(fds_ledger *l, uint64_t account, int64_t minimum, const char *ref,
-                             const char *key, int64_t *units, uint64_t *index, fds_error *err) {
-    uint8_t fingerprint[32];
-    fds__text request = {0};
-    first_use first;
-    TRY(ledger_settle(l, err));
-    TRY(ledger_check_account(l, account, err));
-    if (account == LEDGER_CASH)
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "cash is what was not paid out: choose another account");
-    TRY(check_ref(ref, err));
-    fds__text_print(&request, "payout %lld", (long long)minimum);
-    add_field(&request, ref);
-    TRY(fingerprint_of(&request, fingerprint, err));
-    TRY(look_up(l, LEDGER_PAYOUT, account, key, fingerprint, &first, err));
-    int64_t owed = MAX(l->state.accounts[account].balance, 0), paid = owed - owed % l->unit.minor;
-    if (first.is_found)
-        paid = first.amount;
-    else if (paid < minimum)
-        paid = 0;
-    if (paid && !first.is_found)
-        TRY(add_transfer(l, LEDGER_PAYOUT, account, -paid, ref, key, fingerprint, &first.index,
-                         err));
-    if (units)
-        *units = paid;
-    if (index)
-        *index = paid ? first.index : LEDGER_NONE;
-    return FDS_OK;
-}
-
-/* ---- corrections ---- */
-
-static fds_status check_correction(const fds_ledger *l, uint64_t of, const fds_posting *postings,
-                                   size_t count, const char *reason, const char *const operators[2],
-                                   fds_error *err) {
-    fds__fixed sum = 0;
-    if (of >= l->state.size)
-        return fds__fail(err, FDS_ERR_NOT_FOUND, "there is no entry %llu to correct",
-                         (unsigned long long)of);
-    if (count < 2 || count > MOST_CORRECTED)
-        return fds__fail(err, FDS_ERR_USAGE, "a correction has 2 to %d postings (got %zu)",
-                         MOST_CORRECTED, count);
-    for (size_t i = 0; i < count; i++) {
-        TRY(ledger_check_account(l, postings[i].account, err));
-        const char *name = l->state.accounts[postings[i].account].name;
-        if (postings[i].units == 0 || postings[i].units > LEDGER_MOST_AMOUNT ||
-            postings[i].units < -LEDGER_MOST_AMOUNT)
-            return fds__fail(err, FDS_ERR_USAGE, "the correction of %.200s is 0 or too large",
-                             name);
-        for (size_t k = 0; k < i; k++)
-            if (postings[k].account == postings[i].account)
-                return fds__fail(err, FDS_ERR_USAGE, "%.200s is corrected twice", name);
-        sum += postings[i].units;
-    }
-    if (sum != 0)
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "the postings of a correction must sum to 0 (got %lld units)",
-                         (long long)sum);
-    TRY(ledger_check_word("the reason of a correction", reason, LEDGER_TEXT, err));
-    for (int i = 0; i < 2; i++)
-        TRY(ledger_check_word("the name of an operator", operators ? operators[i] : NULL,
-                              LEDGER_NAME, err));
-    if (strcmp(operators[0], operators[1]) == 0)
-        return fds__fail(err, FDS_ERR_USAGE, "a correction needs two different operators (got %s)",
-                         operators[0]);
-    return FDS_OK;
-}
-
-static fds_status correction_text(const char *reason, const char *const operators[2], char **out,
-                                  fds_error *err) {
-    json_t *root = json_object(), *names = json_array();
-    bool is_whole = fds__json_append(names, json_string(operators[0])) &&
-                    fds__json_append(names, json_string(operators[1])) &&
-                    fds__json_put(root, "reason", json_string(reason)) &&
-                    fds__json_share(root, "operators", names);
-    *out = is_whole ? fds__json_text(root, JSON_COMPACT) : NULL;
-    json_decref(names);
-    json_decref(root);
-    return *out ? FDS_OK : fds__fail_json(err);
-}
-
-fds_status fds_ledger_correct(fds_ledger *l, uint64_t of, const fds_posting *postings, size_t count,
-                              const char *reason, const char *const operators[2], const char *key,
-                              uint64_t *index, fds_error *err) {
-    OWNED char *text = NULL;
-    uint8_t fingerprint[32];
-    fds__text request = {0};
-    first_use first;
-    TRY(ledger_settle(l, err));
-    TRY(check_correction(l, of, postings, count, reason, operators, err));
-    fds__text_print(&request, "correction %llu", (unsigned long long)of);
-    for (size_t i = 0; i < count; i++)
-        fds__text_print(&request, " %llu=%lld", (unsigned long long)postings[i].account,
-                        (long long)postings[i].units);
-    add_field(&request, reason);
-    add_field(&request, operators[0]);
-    add_field(&request, operators[1]);
-    TRY(fingerprint_of(&request, fingerprint, err));
-    TRY(look_up(l, LEDGER_CORRECTION, LEDGER_CASH, key, fingerprint, &first, err));
-    if (!first.is_found) {
-        TRY(correction_text(reason, operators, &text, err));
-        ledger_entry e = LEDGER_ENTRY(LEDGER_CORRECTION);
-        e.customer = LEDGER_CASH; /* whose key it is */
-        e.ref = of;
-        e.text = text;
-        e.key = key;
-        e.fingerprint = (fds__bytes){key ? fingerprint : NULL, key ? 32 : 0};
-        TRY(ledger_begin(l, err));
-        TRY(ledger_end(l, ledger_add(l, &e, postings, count, err), err));
-        first.index = e.index;
-    }
-    if (index)
-        *index = first.index;
-    return FDS_OK;
 }

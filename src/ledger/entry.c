@@ -11,7 +11,7 @@
  *
  *   fds entry v1
  *   index     its number
- *   kind      open, run, topup, prediction, payout or correction
+ *   kind      open, run, topup, prediction, payout, correction or audit
  *   at        2026-11-17T21:00:00.123Z
  *   run       SHA-256 of the run: of a prediction and of the run's own entry
  *   label     of a prediction, as are the next six
@@ -45,8 +45,8 @@
 #include <math.h>
 #include <time.h>
 
-const char *const ledger_entry_kinds[LEDGER_KINDS] = {"open",       "run",    "topup",
-                                                      "prediction", "payout", "correction"};
+const char *const ledger_entry_kinds[LEDGER_KINDS] = {"open",   "run",        "topup", "prediction",
+                                                      "payout", "correction", "audit"};
 static const char *const rules[] = {"clip", "signed", "clip-for-signed", "evenly"};
 enum { RULES = sizeof rules / sizeof *rules };
 
@@ -352,6 +352,8 @@ static bool is_complete(const ledger_entry *e, const ledger_state *s) {
     case LEDGER_TOPUP:
     case LEDGER_PAYOUT:
         return e->customer < s->account_count && e->has_amount && e->postings.data;
+    case LEDGER_AUDIT:
+        return e->text && e->ref == LEDGER_NONE && !e->postings.data;
     default:
         return e->ref < e->index && e->text && e->postings.data;
     }
@@ -422,7 +424,7 @@ static void read_hash(reader *r, int column, uint8_t out[32]) {
         memcpy(out, bytes.data, 32);
 }
 
-static bool find_kind(const char *name, ledger_entry_kind *out) {
+bool ledger_entry_kind_find(const char *name, ledger_entry_kind *out) {
     for (int i = 0; name && i < LEDGER_KINDS; i++)
         if (strcmp(name, ledger_entry_kinds[i]) == 0) {
             *out = (ledger_entry_kind)i;
@@ -434,7 +436,7 @@ static bool find_kind(const char *name, ledger_entry_kind *out) {
 fds_status ledger_entry_read(const db_query *row, ledger_entry *e, fds_error *err) {
     reader r = {.row = row};
     *e = (ledger_entry){.index = read_number(&r, 0)};
-    r.is_wrong |= e->index == LEDGER_NONE || !find_kind(read_text(&r, 1), &e->kind);
+    r.is_wrong |= e->index == LEDGER_NONE || !ledger_entry_kind_find(read_text(&r, 1), &e->kind);
     r.is_wrong |= !is_there(&r, 2, DB_INT);
     e->at_ms = db_int(row, 2);
     e->run = read_number(&r, 3);

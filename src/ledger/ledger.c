@@ -22,6 +22,8 @@ void fds_ledger_close(fds_ledger *l) {
     fds__free(l->hashes);
     fds__free(l->bytes.data);
     fds__free(l->text.data);
+    fds__free(l->operators[0]);
+    fds__free(l->operators[1]);
     fds__free(l);
 }
 
@@ -33,6 +35,7 @@ static fds_status make(const char *path, fds_ledger **out, fds_error *err) {
     db_name(path, l->path, sizeof l->path);
     l->now_ms = ledger_system_ms;
     l->random = fds__random_secret;
+    l->proposal = LEDGER_NONE;
     l->store = ledger_tiles(l);
     fds_status status = NEW(l->tree, 1, err);
     if (status == FDS_OK)
@@ -352,6 +355,7 @@ fds_status fds_ledger_open(const char *path, fds_ledger_access access, const cha
 const char *fds_ledger_name(const fds_ledger *l) { return l->path; }
 const char *fds_ledger_currency(const fds_ledger *l) { return l->unit.currency; }
 int fds_ledger_decimals(const fds_ledger *l) { return l->unit.decimals; }
+int64_t fds_ledger_minor(const fds_ledger *l) { return l->unit.minor; }
 uint64_t fds_ledger_size(const fds_ledger *l) { return l->state.size; }
 const char *fds_ledger_vkey(const fds_ledger *l) { return l->vkey; }
 uint64_t fds_ledger_accounts(const fds_ledger *l) { return l->state.account_count; }

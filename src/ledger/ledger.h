@@ -7,9 +7,11 @@
  *   entry.c     an entry: its row, its leaf in the log, its postings and shares
  *   store.c     tables, queries, transactions
  *   ledger.c    creating, opening, accounts
- *   book.c      new entries: predictions, top-ups, payouts, corrections
+ *   book.c      new entries: predictions
+ *   people.c    new entries: top-ups, payouts, corrections, notes
  *   runs.c      runs and their payees
- *   look.c      entries, statements and earnings for people
+ *   look.c      one entry, statements and earnings for people
+ *   list.c      many entries; sums of all
  *   export.c    the whole for other programs
  *   verify.c    everything computed again
  *   receipt.c   proofs of shares; files of the log
@@ -35,6 +37,9 @@ enum {
     LEDGER_KEY = 255,
     LEDGER_ANSWER = 65536,
     LEDGER_TEXT = 2000, /* bytes of a reference or reason */
+    LEDGER_NOTE = 1 << 20,
+    LEDGER_SCAN = 8192, /* entries that are looked at by one call for a list */
+    LEDGER_LIST = 1000, /* entries of a list */
     LEDGER_PAYEES = 1 << 20,
     LEDGER_SALT = 32,
     LEDGER_CASH = 0, /* account numbers */
@@ -117,9 +122,11 @@ typedef enum ledger_entry_kind {
     LEDGER_PREDICTION,
     LEDGER_PAYOUT,
     LEDGER_CORRECTION,
+    LEDGER_AUDIT,
     LEDGER_KINDS
 } ledger_entry_kind;
 extern const char *const ledger_entry_kinds[LEDGER_KINDS];
+bool ledger_entry_kind_find(const char *name, ledger_entry_kind *out);
 
 /* A row of the table entry. Pointers belong to whoever made it. */
 typedef struct ledger_entry {
@@ -208,6 +215,9 @@ enum ledger_query {
     LEDGER_Q_ENTRY,   /* $1: number */
     LEDGER_Q_ENTRIES, /* from $1 on, at most $2 of them */
     LEDGER_Q_ALL,     /* all, in order */
+    LEDGER_Q_BACK,    /* below $1, the newest first, at most $2: number, kind, postings */
+    LEDGER_Q_CASH,    /* the same of those whose keys are of cash, all of them */
+    LEDGER_Q_PAID,    /* sums of what was paid in and out, by kind */
     LEDGER_Q_KEY,     /* customer, key */
     LEDGER_Q_ADD_ENTRY,
     LEDGER_Q_ACCOUNTS,
@@ -218,6 +228,7 @@ enum ledger_query {
     LEDGER_Q_SET_CARRY,
     LEDGER_Q_ADD_EARNING,
     LEDGER_Q_EARNINGS,        /* of account $1 */
+    LEDGER_Q_EARNED,          /* their sums */
     LEDGER_Q_EARNINGS_OF_DAY, /* $1 */
     LEDGER_Q_COUNT_EARNINGS,
     LEDGER_Q_TILE,
@@ -254,6 +265,10 @@ struct fds_ledger {
 
     int64_t (*now_ms)(void); /* since 1970 */
     fds_status (*random)(void *out, size_t size, fds_error *err);
+    char *operators[2]; /* whom the next entries name; NULL: nobody */
+    uint64_t proposal;
+    fds_ledger_totals totals, kept_totals;
+    bool has_totals; /* they were asked for, and are kept up to date since */
 
     /* the transaction */
     bool is_doubtful; /* a commit has failed, and what became of it is not known */
@@ -295,6 +310,8 @@ fds_status ledger_end(fds_ledger *ledger, fds_status status, fds_error *err);
  * postings, salt and leaf are set here. */
 fds_status ledger_add(fds_ledger *ledger, ledger_entry *entry, const fds_posting *postings,
                       size_t count, fds_error *err);
+/* What a posting of cash adds to what came in or was paid out. */
+void ledger_count_cash(fds_ledger_totals *totals, int64_t units);
 /* Entry number index as query LEDGER_Q_ENTRY has it: end that query after use. */
 fds_status ledger_entry_get(const fds_ledger *ledger, uint64_t index, ledger_entry *out,
                             db_query **row, fds_error *err);
@@ -307,6 +324,27 @@ fds_status ledger_read_size(const fds_ledger *ledger, uint64_t *size, int64_t *a
                             fds_error *err);
 /* Tiles of the log in the database. */
 log_store ledger_tiles(const fds_ledger *ledger);
+
+/* ---- book.c ---- */
+
+/* What a key was used for. */
+typedef struct ledger_first_use {
+    bool is_found;
+    uint64_t index, run;
+    int64_t amount;
+    void *answer; /* (answer_size) the caller fds__frees it */
+    size_t answer_size;
+} ledger_first_use;
+/* key NULL: none. FDS_ERR_CONFLICT: the key stands for another request. */
+fds_status ledger_look_up(const fds_ledger *ledger, ledger_entry_kind kind, uint64_t owner,
+                          const char *key, const uint8_t fingerprint[32], ledger_first_use *out,
+                          fds_error *err);
+
+/* ---- look.c ---- */
+
+/* An entry as fds_ledger_entry has it, without the kept answer unless has_answer. */
+fds_status ledger_entry_json(const fds_ledger *ledger, uint64_t index, uint64_t viewer,
+                             bool has_answer, json_t **out, fds_error *err);
 
 /* ---- ledger.c ---- */
 

@@ -2,6 +2,8 @@
  * Entries, statements and earnings for people: who may see what, and amounts as decimal numbers. */
 #include "ledger/ledger.h"
 
+enum { ERRORS_OF = 4096 }; /* newest entries whose errors are summed for earnings */
+
 /* ---- values ---- */
 
 /* Values of a prediction as they are stored; errors are NaN where not known. */
@@ -44,8 +46,9 @@ typedef struct {
     const ledger_entry *entry;
     const ledger_parts *parts;
     uint64_t viewer;
-    bool is_all;   /* the viewer sees everything */
-    bool is_party; /* the viewer has a posting */
+    bool is_all;     /* the viewer sees everything */
+    bool has_answer; /* the kept answer is shown */
+    bool is_party;   /* the viewer has a posting */
 } view;
 
 static bool put_bytes(json_t *root, const char *name, fds__bytes bytes) {
@@ -89,7 +92,7 @@ static bool put_owned(json_t *root, const view *v) {
     const ledger_entry *e = v->entry;
     const ledger_state *s = &v->ledger->state;
     bool ok = true;
-    if (e->kind != LEDGER_CORRECTION && e->customer < s->account_count)
+    if (e->kind != LEDGER_CORRECTION && e->kind != LEDGER_AUDIT && e->customer < s->account_count)
         ok = fds__json_put(root, e->kind == LEDGER_PAYOUT ? "account" : "customer",
                            json_string(s->accounts[e->customer].name));
     if (!isnan(e->confidence))
@@ -100,7 +103,7 @@ static bool put_owned(json_t *root, const view *v) {
         ok = ok && put_hex(root, "fingerprint", e->fingerprint.data);
     if (e->input.size == 32)
         ok = ok && put_hex(root, "input", e->input.data);
-    return ok && put_bytes(root, "answer_base64", e->answer);
+    return ok && (!v->has_answer || put_bytes(root, "answer_base64", e->answer));
 }
 
 static json_t *posting_json(const view *v, size_t i, const double *values, const double *errors,
@@ -155,28 +158,34 @@ static fds_status make_json(const view *v, json_t *root, fds_error *err) {
     return ok ? put_postings(root, v, err) : fds__fail_json(err);
 }
 
-fds_status fds_ledger_entry(const fds_ledger *l, uint64_t index, uint64_t viewer, char **json,
-                            fds_error *err) {
+fds_status ledger_entry_json(const fds_ledger *l, uint64_t index, uint64_t viewer, bool has_answer,
+                             json_t **out, fds_error *err) {
     ledger_entry e;
     ledger_parts parts = {0};
     db_query *row;
-    if (viewer != LEDGER_NONE)
-        TRY(ledger_check_account(l, viewer, err));
     TRY(ledger_entry_get(l, index, &e, &row, err));
-    view v = {l, &e, &parts, viewer, viewer == LEDGER_NONE, false};
+    view v = {l, &e, &parts, viewer, viewer == LEDGER_NONE, has_answer, false};
     json_t *root = json_object();
     fds_status status = ledger_parts_read(&parts, &e, &l->state, &l->unit, err);
     for (size_t i = 0; status == FDS_OK && i < parts.count; i++)
         v.is_party |= parts.postings[i].account == viewer;
     if (status == FDS_OK)
         status = make_json(&v, root, err);
-    *json = status == FDS_OK ? fds__json_text(root, JSON_COMPACT) : NULL;
-    if (status == FDS_OK && !*json)
-        status = fds__fail_json(err);
     db_end(row);
-    json_decref(root);
     ledger_parts_free(&parts);
+    *out = fds__json_keep_if(root, status == FDS_OK);
     return status;
+}
+
+fds_status fds_ledger_entry(const fds_ledger *l, uint64_t index, uint64_t viewer, char **json,
+                            fds_error *err) {
+    json_t *root;
+    if (viewer != LEDGER_NONE)
+        TRY(ledger_check_account(l, viewer, err));
+    TRY(ledger_entry_json(l, index, viewer, true, &root, err));
+    *json = fds__json_text(root, JSON_COMPACT);
+    json_decref(root);
+    return *json ? FDS_OK : fds__fail_json(err);
 }
 
 /* ---- statements ---- */
@@ -255,30 +264,50 @@ static fds_status read_day(const char *name, const char *text, int64_t *day, fds
                      text);
 }
 
-fds_status fds_ledger_statement(const fds_ledger *l, uint64_t account, const char *from,
-                                const char *to, fds_write_function write, void *user,
-                                fds_error *err) {
-    statement s = {.ledger = l, .account = account, .from = INT64_MIN, .to = INT64_MAX};
+static fds_status state_entries(statement *s, fds_ledger_cursor *at, size_t most, fds_error *err) {
     db_query *q;
     bool has_row = true;
-    TRY(ledger_check_account(l, account, err));
-    TRY(read_day("from", from, &s.from, err));
-    TRY(read_day("to", to, &s.to, err));
-    TRY(ledger_query(l, LEDGER_Q_ALL, &q, err));
-    fds__text_print(&s.out, "date,entry,kind,label,amount,standard_error,balance\n");
-    fds_status status = fds__text_check(&s.out, err);
+    uint64_t end = at->next + most;
+    TRY(ledger_query(s->ledger, LEDGER_Q_ENTRIES, &q, err));
+    db_bind_int(q, 1, (int64_t)at->next);
+    db_bind_int(q, 2, (int64_t)most);
+    fds_status status = FDS_OK;
     while (status == FDS_OK) {
         ledger_entry e;
         status = db_next(q, &has_row, err);
         if (status != FDS_OK || !has_row)
             break;
         status = ledger_entry_read(q, &e, err);
+        if (status == FDS_OK && e.index != at->next)
+            status =
+                ledger_fail(s->ledger, err, "entry %llu is missing", (unsigned long long)at->next);
         if (status == FDS_OK)
-            status = state_entry(&s, &e, err);
-        if (status == FDS_OK && s.out.used > 1 << 16)
-            status = write_out(&s, write, user, err);
+            status = state_entry(s, &e, err);
+        at->next++;
     }
     db_end(q);
+    at->balance = s->balance;
+    at->is_over = at->next < end;
+    return status;
+}
+
+fds_status fds_ledger_statement_part(const fds_ledger *l, uint64_t account, const char *from,
+                                     const char *to, fds_ledger_cursor *at, size_t most,
+                                     fds_write_function write, void *user, fds_error *err) {
+    statement s = {.ledger = l,
+                   .account = account,
+                   .from = INT64_MIN,
+                   .to = INT64_MAX,
+                   .balance = at->balance};
+    TRY(ledger_check_account(l, account, err));
+    TRY(read_day("from", from, &s.from, err));
+    TRY(read_day("to", to, &s.to, err));
+    if (at->next == 0)
+        fds__text_print(&s.out, "date,entry,kind,label,amount,standard_error,balance\n");
+    fds__text_add(&s.out, "", 0); /* a part may have no lines */
+    fds_status status = state_entries(&s, at, most, err);
+    if (status == FDS_OK)
+        status = fds__text_check(&s.out, err);
     if (status == FDS_OK)
         status = write_out(&s, write, user, err);
     fds__free(s.out.data);
@@ -286,9 +315,105 @@ fds_status fds_ledger_statement(const fds_ledger *l, uint64_t account, const cha
     return status;
 }
 
+fds_status fds_ledger_statement(const fds_ledger *l, uint64_t account, const char *from,
+                                const char *to, fds_write_function write, void *user,
+                                fds_error *err) {
+    fds_ledger_cursor at = {0};
+    while (!at.is_over)
+        TRY(fds_ledger_statement_part(l, account, from, to, &at, LEDGER_SCAN, write, user, err));
+    return FDS_OK;
+}
+
 /* ---- earnings ---- */
 
-static fds_status add_earnings(db_query *q, json_t *list, fds_error *err) {
+/* The variance of what the newest entries have paid an account, by day and label. */
+typedef struct {
+    int64_t day;
+    char label[LEDGER_NAME + 1];
+    double variance; /* units squared; NaN: an error is not known */
+} spread;
+
+typedef struct {
+    const fds_ledger *ledger;
+    uint64_t account;
+    spread *items;
+    size_t count, capacity;
+    int64_t from; /* all entries of this day and later ones are in it */
+    fds_posting *postings;
+    size_t posting_capacity;
+} spreads;
+
+static fds_status find_spread(spreads *s, int64_t day, const char *label, spread **out,
+                              fds_error *err) {
+    for (size_t i = s->count; i-- > 0;)
+        if (s->items[i].day == day && strcmp(s->items[i].label, label) == 0) {
+            *out = &s->items[i];
+            return FDS_OK;
+        }
+    void *items = s->items;
+    fds_status status = fds__grow(&items, &s->capacity, s->count + 1, sizeof *s->items, err);
+    s->items = items;
+    TRY(status);
+    *out = &s->items[s->count++];
+    **out = (spread){.day = day};
+    snprintf((*out)->label, sizeof(*out)->label, "%s", label);
+    return FDS_OK;
+}
+
+static fds_status spread_entry(spreads *s, const ledger_entry *e, fds_error *err) {
+    OWNED double *errors = NULL;
+    size_t count;
+    if (e->kind != LEDGER_PREDICTION || !e->label || e->run >= s->ledger->state.run_count)
+        return FDS_OK;
+    TRY(ledger_postings_decode(e, s->ledger->state.account_count, &s->postings,
+                               &s->posting_capacity, &count, err));
+    size_t payees = s->ledger->state.runs[e->run]->count;
+    for (size_t i = 1; i <= payees && i < count; i++) {
+        spread *sum;
+        if (s->postings[i].account != s->account || s->postings[i].units == 0)
+            continue;
+        TRY(share_errors(s->ledger, e, &errors, err));
+        TRY(find_spread(s, e->at_ms / LEDGER_DAY_MS, e->label, &sum, err));
+        sum->variance += errors[i - 1] * errors[i - 1];
+        break; /* a payee stands once in a run */
+    }
+    return FDS_OK;
+}
+
+/* Of the newest entries, as many as one call may look at. */
+static fds_status spread_entries(spreads *s, fds_error *err) {
+    db_query *q;
+    uint64_t size = s->ledger->state.size, first = size > ERRORS_OF ? size - ERRORS_OF : 0;
+    bool has_row = true;
+    TRY(ledger_query(s->ledger, LEDGER_Q_ENTRIES, &q, err));
+    db_bind_int(q, 1, (int64_t)first);
+    db_bind_int(q, 2, ERRORS_OF);
+    fds_status status = FDS_OK;
+    s->from = INT64_MAX;
+    while (status == FDS_OK) {
+        ledger_entry e;
+        status = db_next(q, &has_row, err);
+        if (status != FDS_OK || !has_row)
+            break;
+        status = ledger_entry_read(q, &e, err);
+        if (status == FDS_OK && s->from == INT64_MAX) /* the first day may have begun before */
+            s->from = e.at_ms / LEDGER_DAY_MS + (first > 0);
+        if (status == FDS_OK)
+            status = spread_entry(s, &e, err);
+    }
+    db_end(q);
+    return status;
+}
+
+/* Standard error of what an account has earned by a label on a day; NaN: not known. */
+static double error_of(const spreads *s, int64_t day, const char *label) {
+    for (size_t i = 0; day >= s->from && i < s->count; i++)
+        if (s->items[i].day == day && strcmp(s->items[i].label, label) == 0)
+            return sqrt(s->items[i].variance);
+    return NAN;
+}
+
+static fds_status add_earnings(db_query *q, const spreads *s, json_t *list, fds_error *err) {
     bool has_row;
     for (;;) {
         char day[LEDGER_TIME];
@@ -300,24 +425,36 @@ static fds_status add_earnings(db_query *q, json_t *list, fds_error *err) {
         bool ok = fds__json_put(root, "day", json_string(ledger_day_text(db_int(q, 0), day))) &&
                   fds__json_put(root, "label", fds__json_string(label)) &&
                   fds__json_put(root, "units", json_integer(db_int(q, 2))) &&
-                  fds__json_put(root, "count", json_integer(db_int(q, 3)));
+                  fds__json_put(root, "count", json_integer(db_int(q, 3))) &&
+                  fds__json_put(root, "error",
+                                fds__json_real(error_of(s, db_int(q, 0), label ? label : "")));
         if (!fds__json_append(list, fds__json_keep_if(root, ok)))
             return fds__fail_json(err);
     }
 }
 
-fds_status fds_ledger_earnings(const fds_ledger *l, uint64_t account, char **json, fds_error *err) {
+static fds_status list_earnings(const spreads *s, json_t *list, fds_error *err) {
     db_query *q;
-    TRY(ledger_check_account(l, account, err));
-    TRY(ledger_query(l, LEDGER_Q_EARNINGS, &q, err));
-    db_bind_int(q, 1, (int64_t)account);
-    json_t *root = json_object(), *list = json_array();
-    fds_status status =
-        fds__json_share(root, "earnings", list) ? add_earnings(q, list, err) : fds__fail_json(err);
+    TRY(ledger_query(s->ledger, LEDGER_Q_EARNINGS, &q, err));
+    db_bind_int(q, 1, (int64_t)s->account);
+    fds_status status = add_earnings(q, s, list, err);
     db_end(q);
+    return status;
+}
+
+fds_status fds_ledger_earnings(const fds_ledger *l, uint64_t account, char **json, fds_error *err) {
+    spreads s = {.ledger = l, .account = account};
+    TRY(ledger_check_account(l, account, err));
+    fds_status status = spread_entries(&s, err);
+    json_t *root = json_object(), *list = json_array();
+    if (status == FDS_OK)
+        status = fds__json_share(root, "earnings", list) ? list_earnings(&s, list, err)
+                                                         : fds__fail_json(err);
     char *text = status == FDS_OK ? fds__json_text(root, JSON_COMPACT) : NULL;
     json_decref(list);
     json_decref(root);
+    fds__free(s.items);
+    fds__free(s.postings);
     if (status == FDS_OK && !text)
         status = fds__fail_json(err);
     if (status == FDS_OK)

@@ -17,6 +17,13 @@ static const char *const sql[LEDGER_QUERIES] = {
     [LEDGER_Q_ENTRIES] =
         "SELECT " LEDGER_COLUMNS " FROM entry WHERE idx >= $1 ORDER BY idx LIMIT $2",
     [LEDGER_Q_ALL] = "SELECT " LEDGER_COLUMNS " FROM entry ORDER BY idx",
+    [LEDGER_Q_BACK] =
+        "SELECT idx, kind, postings FROM entry WHERE idx < $1 ORDER BY idx DESC LIMIT $2",
+    /* + keeps SQLite to the index of customers and keys: these entries are few */
+    [LEDGER_Q_CASH] = "SELECT idx, kind, postings FROM entry WHERE customer = 0 AND +idx < $1 "
+                      "ORDER BY +idx DESC LIMIT $2",
+    [LEDGER_Q_PAID] = "SELECT kind, sum(amount) FROM entry WHERE kind IN ('topup', 'payout') "
+                      "GROUP BY kind",
     [LEDGER_Q_KEY] = "SELECT " LEDGER_COLUMNS " FROM entry WHERE customer = $1 AND key = $2",
     [LEDGER_Q_ADD_ENTRY] = "INSERT INTO entry(" LEDGER_COLUMNS ") VALUES(" LEDGER_PLACES ")",
     [LEDGER_Q_ACCOUNTS] = "SELECT id, kind, name, balance FROM account ORDER BY id",
@@ -32,6 +39,7 @@ static const char *const sql[LEDGER_QUERIES] = {
         "+ excluded.n",
     [LEDGER_Q_EARNINGS] =
         "SELECT day, label, units, n FROM earning WHERE account = $1 ORDER BY day, label",
+    [LEDGER_Q_EARNED] = "SELECT sum(units), sum(n) FROM earning WHERE account = $1",
     [LEDGER_Q_EARNINGS_OF_DAY] =
         "SELECT account, label, units, n FROM earning WHERE day = $1 ORDER BY account, label",
     [LEDGER_Q_COUNT_EARNINGS] = "SELECT count(*) FROM earning",
@@ -204,6 +212,7 @@ fds_status ledger_settle(fds_ledger *l, fds_error *err) {
     TRY(find_outcome(l, &is_there, err));
     if (is_there)
         TRY(ledger_load(l, err));
+    l->has_totals &= !is_there;
     l->is_doubtful = false;
     return FDS_OK;
 }
@@ -237,6 +246,7 @@ fds_status ledger_begin(fds_ledger *l, fds_error *err) {
     l->kept_accounts = l->state.account_count;
     l->kept_runs = l->state.run_count;
     l->kept_at_ms = l->state.at_ms;
+    l->kept_totals = l->totals;
     l->earning_count = 0;
     return FDS_OK;
 }
@@ -357,6 +367,7 @@ static void undo(fds_ledger *l) {
     ledger_state_undo(&l->state, l->kept_accounts, l->kept_runs);
     l->state.size = l->kept_size;
     l->state.at_ms = l->kept_at_ms;
+    l->totals = l->kept_totals;
     *l->tree = *l->kept_tree;
 }
 
@@ -376,6 +387,12 @@ fds_status ledger_end(fds_ledger *l, fds_status status, fds_error *err) {
 }
 
 /* ---- one entry ---- */
+
+void ledger_count_cash(fds_ledger_totals *totals, int64_t units) {
+    int64_t *sum = units < 0 ? &totals->in : &totals->out;
+    if (__builtin_add_overflow(*sum, units < 0 ? -units : units, sum))
+        *sum = INT64_MAX;
+}
 
 static fds_status make_leaf(fds_ledger *l, ledger_entry *e, const fds_posting *postings,
                             size_t count, fds_error *err) {
@@ -416,6 +433,9 @@ fds_status ledger_add(fds_ledger *l, ledger_entry *e, const fds_posting *posting
     if (done != FDS_OK) /* balances have changed: the whole transaction must fail, not this entry */
         return done == FDS_ERR_NOMEM ? done : FDS_ERR_IO;
     l->leaves[new_entries] = e->leaf;
+    for (size_t i = 0; i < count; i++)
+        if (postings[i].account == LEDGER_CASH)
+            ledger_count_cash(&l->totals, postings[i].units);
     l->state.size++;
     l->state.at_ms = e->at_ms;
     return FDS_OK;

@@ -264,7 +264,7 @@ static fds_status check_transfer(const audit *a, const ledger_entry *e, fds_erro
         e->customer == LEDGER_CASH)
         return FAIL_ENTRY(a, e, err, "its postings are not those of its amount");
     if (is_topup ? account->kind != FDS_ACCOUNT_CUSTOMER
-                 : e->amount != owed - owed % a->ledger->unit.minor)
+                 : e->amount > owed || e->amount % a->ledger->unit.minor != 0)
         return FAIL_ENTRY(a, e, err, "its account or amount is not one for a %s",
                           ledger_entry_kinds[e->kind]);
     return FDS_OK;
@@ -280,6 +280,14 @@ static fds_status check_correction(const audit *a, const ledger_entry *e, fds_er
                     strcmp(first, second) != 0 && a->parts.count >= 2;
     json_decref(root);
     return is_right ? FDS_OK : FAIL_ENTRY(a, e, err, "it has no reason, or not two operators");
+}
+
+static fds_status check_note(const audit *a, const ledger_entry *e, fds_error *err) {
+    json_t *root = NULL;
+    TRY(fds__json_parse("entry", e->text, strlen(e->text), &root, err));
+    bool is_right = json_is_object(root) && a->parts.count == 0;
+    json_decref(root);
+    return is_right ? FDS_OK : FAIL_ENTRY(a, e, err, "it is no note");
 }
 
 /* The first entry says what kind of ledger it is. */
@@ -331,6 +339,8 @@ static fds_status check_kind(audit *a, const ledger_entry *e, fds_error *err) {
         return check_transfer(a, e, err);
     case LEDGER_CORRECTION:
         return check_correction(a, e, err);
+    case LEDGER_AUDIT:
+        return check_note(a, e, err);
     default:
         return a->parts.count == 0 ? FDS_OK : FAIL_ENTRY(a, e, err, "it has postings");
     }

@@ -10,7 +10,8 @@
 #include <math.h>
 #include <stdarg.h>
 
-enum { MOST_JOBS = 512, MOST_SAMPLES = 1024 }; /* of a round; a larger job has one of its own */
+/* Of a round; a larger job has one of its own. Jobs without predictions come after the others. */
+enum { MOST_JOBS = 512, MOST_SAMPLES = 1024, MOST_SIDE_JOBS = 4 };
 
 /* ---- replies ---- */
 
@@ -53,6 +54,8 @@ void serve_job_clear(serve_job *job) {
     job->receipts = NULL;
     serve_models_release(job->models);
     job->models = NULL;
+    json_decref(job->args);
+    job->args = NULL;
 }
 
 static bool is_held(const serve_queue *q, const serve_job *job) {
@@ -64,6 +67,13 @@ static bool is_held(const serve_queue *q, const serve_job *job) {
 
 static bool has_key(const serve_job *job) { return job->is_paid && *job->key; }
 
+static void add(serve_queue *q, serve_job *job) {
+    serve_job ***last = job->kind == SERVE_JOB_INFER ? &q->last : &q->last_side;
+    job->next = NULL;
+    **last = job;
+    *last = &job->next;
+}
+
 bool serve_queue_put(fds_server *server, serve_job *job) {
     serve_queue *q = &server->queue;
     pthread_mutex_lock(&q->lock);
@@ -73,9 +83,7 @@ bool serve_queue_put(fds_server *server, serve_job *job) {
     else if (!is_free)
         serve_refuse(&job->reply, 409, "a request with this Idempotency-Key is in flight");
     if (is_free) {
-        job->next = NULL;
-        *q->last = job;
-        q->last = &job->next;
+        add(q, job);
         if (has_key(job)) {
             job->next_held = q->held;
             q->held = job;
@@ -86,11 +94,14 @@ bool serve_queue_put(fds_server *server, serve_job *job) {
     return is_free;
 }
 
-/* Waits for work; 0: there will be none. */
-static size_t take(serve_queue *q, serve_job **jobs) {
+/* Waits for work: predictions, and how many other jobs stand behind them in *side_count. False: there
+ * will be none. */
+static bool take(serve_queue *q, serve_job **jobs, size_t *job_count, serve_job **side,
+                 size_t *side_count) {
     size_t count = 0, samples = 0;
+    *side_count = 0;
     pthread_mutex_lock(&q->lock);
-    while (!q->first && !q->is_ended)
+    while (!q->first && !q->first_side && !q->is_ended)
         pthread_cond_wait(&q->is_filled, &q->lock);
     while (q->first && count < MOST_JOBS &&
            (count == 0 || samples + q->first->request.count <= MOST_SAMPLES)) {
@@ -100,8 +111,15 @@ static size_t take(serve_queue *q, serve_job **jobs) {
     }
     if (!q->first)
         q->last = &q->first;
+    while (q->first_side && *side_count < MOST_SIDE_JOBS) {
+        side[(*side_count)++] = q->first_side;
+        q->first_side = q->first_side->next;
+    }
+    if (!q->first_side)
+        q->last_side = &q->first_side;
     pthread_mutex_unlock(&q->lock);
-    return count;
+    *job_count = count;
+    return count + *side_count > 0;
 }
 
 /* Hands all jobs back to their owners, who may free them at once. */
@@ -286,8 +304,7 @@ static bool is_of_input(fds_status status) {
 static void fail(fds_server *server, serve_job *job, fds_status status, const fds_error *err) {
     if (is_of_input(status)) {
         serve_refuse(&job->reply, 400,
-                     "the model has no answer for these samples: are their "
-                     "numbers as large as those that it was trained with?");
+                     "the model has no answer for these samples: a number in them is too large");
         return;
     }
     serve_log_event(server, "failure", err->text);
@@ -313,6 +330,8 @@ static size_t answer_model(fds_server *server, serve_batch *batches, serve_job *
         if (own != FDS_OK)
             fail(server, jobs[i], own, &err);
     }
+    if (status == FDS_OK && batches->has_values)
+        serve_model_note(batches);
     atomic_fetch_add(&server->metrics.predictions, status == FDS_OK ? batches->count : 0);
     return 1;
 }
@@ -362,11 +381,8 @@ static void answer(fds_server *server, serve_job **jobs, size_t count) {
     serve_job *group[MOST_JOBS], *paid[MOST_JOBS];
     serve_batch *made = fds__alloc_zero(count, sizeof *made); /* at most one per job */
     size_t used = 0, found, paid_count = 0;
-    for (size_t i = 0; i < count; i++)
-        if (!made)
-            serve_refuse(&jobs[i]->reply, 503, "out of memory");
-        else if (jobs[i]->kind == SERVE_JOB_LOG)
-            answer_log(server, jobs[i]);
+    for (size_t i = 0; i < count && !made; i++)
+        serve_refuse(&jobs[i]->reply, 503, "out of memory");
     serve_charge_check(server, jobs, count);
     while ((found = gather(jobs, count, group)) > 0)
         used += answer_model(server, made + used, group, found);
@@ -382,13 +398,33 @@ static void answer(fds_server *server, serve_job **jobs, size_t count) {
     fds__free(made);
 }
 
+/* A job that is slow does a part of its work, and waits for its next turn behind the others. */
+static void answer_side(fds_server *server, serve_job *job) {
+    serve_queue *q = &server->queue;
+    if (job->kind == SERVE_JOB_LOG)
+        answer_log(server, job);
+    else
+        serve_api_answer(server, job);
+    if (!job->is_unfinished) {
+        job->done(job);
+        return;
+    }
+    pthread_mutex_lock(&q->lock);
+    add(q, job);
+    pthread_mutex_unlock(&q->lock);
+}
+
 static void *work(void *context) {
     fds_server *server = context;
-    serve_job *jobs[MOST_JOBS];
-    size_t count;
-    while ((count = take(&server->queue, jobs)) > 0) {
-        answer(server, jobs, count);
-        hand_back(&server->queue, jobs, count);
+    serve_job *jobs[MOST_JOBS], *side[MOST_SIDE_JOBS];
+    size_t count, side_count;
+    while (take(&server->queue, jobs, &count, side, &side_count)) {
+        if (count) {
+            answer(server, jobs, count);
+            hand_back(&server->queue, jobs, count);
+        }
+        for (size_t i = 0; i < side_count; i++)
+            answer_side(server, side[i]);
     }
     return NULL;
 }
@@ -396,6 +432,7 @@ static void *work(void *context) {
 fds_status serve_queue_start(fds_server *server, fds_error *err) {
     serve_queue *q = &server->queue;
     q->last = &q->first;
+    q->last_side = &q->first_side;
     if (pthread_create(&q->worker, NULL, work, server) != 0)
         return fds__fail(err, FDS_ERR_NOMEM, "cannot start a thread");
     q->has_worker = true;

@@ -150,9 +150,10 @@ typedef struct {
 
 /* Headers that matter, and how many there are of each. */
 typedef struct {
-    bool has_odd; /* a name that is none, or that a folded line was added to */
-    unsigned lengths, hosts, encodings, codings, keys, sizes, authorizations;
-    const char *length, *key, *size, *authorization;
+    bool has_odd;  /* a name that is none, or that a folded line was added to */
+    bool is_twice; /* one that may be given once */
+    unsigned lengths, hosts, encodings, codings;
+    const char *length, *host, *key, *size, *authorization, *cookie, *origin, *site, *token;
 } heads;
 
 /* libmicrohttpd adds what a folded line says to the name of the header before it: "Transfer-Encoding:"
@@ -177,20 +178,35 @@ static enum MHD_Result count_header(void *context, enum MHD_ValueKind kind, cons
         unsigned *count;
         const char **value;
     } known[] = {{"Content-Length", &h->lengths, &h->length},
-                 {"Host", &h->hosts, NULL},
+                 {"Host", &h->hosts, &h->host},
                  {"Transfer-Encoding", &h->encodings, NULL},
                  {"Content-Encoding", &h->codings, NULL},
-                 {"Idempotency-Key", &h->keys, &h->key},
-                 {"Inference-Header-Content-Length", &h->sizes, &h->size},
-                 {"Authorization", &h->authorizations, &h->authorization}};
+                 {"Idempotency-Key", NULL, &h->key},
+                 {"Inference-Header-Content-Length", NULL, &h->size},
+                 {"Authorization", NULL, &h->authorization},
+                 {"Cookie", NULL, &h->cookie},
+                 {"Origin", NULL, &h->origin},
+                 {"Sec-Fetch-Site", NULL, &h->site},
+                 {"X-FDS-Token", NULL, &h->token}};
     (void)kind;
     h->has_odd |= is_odd(name);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcasecmp(name, known[i].name) == 0) {
-            ++*known[i].count;
+            if (known[i].count)
+                ++*known[i].count;
+            else
+                h->is_twice |= *known[i].value != NULL;
             if (known[i].value)
                 *known[i].value = value ? value : "";
         }
+    return MHD_YES;
+}
+
+/* Names and values after "?", as JSON; the last of a name counts. */
+static enum MHD_Result add_argument(void *context, enum MHD_ValueKind kind, const char *name,
+                                    const char *value) {
+    (void)kind;
+    fds__json_put(context, name, json_string(value ? value : "")); /* not UTF-8: not there */
     return MHD_YES;
 }
 
@@ -213,10 +229,10 @@ static bool check_framing(const heads *h, bool is_post, const char *version, siz
         serve_refuse(reply, 400, "Content-Length must be a number");
     else if (strlen(digits) > 18)
         serve_refuse(reply, 413, "the body is too large");
-    else if (h->keys > 1 || h->sizes > 1 || h->authorizations > 1)
+    else if (h->is_twice)
         serve_refuse(reply, 400,
-                     "Idempotency-Key, Inference-Header-Content-Length and "
-                     "Authorization may be given once");
+                     "Idempotency-Key, Inference-Header-Content-Length, Authorization, Cookie, "
+                     "Origin, Sec-Fetch-Site and X-FDS-Token may be given once");
     else if (h->codings)
         serve_refuse(reply, 400, "Content-Encoding is not accepted: send the body as it is");
     else
@@ -252,6 +268,11 @@ static void reserve_body(exchange *x, size_t length) {
     serve_request *r = &x->request;
     if (!r->takes_body || r->reply->status)
         return;
+    if (r->most_body && length > r->most_body) {
+        serve_refuse(r->reply, 413, "a body of %zu bytes: at most %zu are accepted here", length,
+                     r->most_body);
+        return;
+    }
     x->held = length;
     if (atomic_fetch_add(&server->metrics.bytes, length) + length > server->set.held_bytes ||
         !(r->body = fds__alloc(length))) {
@@ -287,6 +308,13 @@ static void read_head(exchange *x, const char *url, const char *method, const ch
     head.authorization = h.authorization;
     head.idempotency = h.key;
     head.json_size = h.size;
+    head.host = h.host;
+    head.cookie = h.cookie;
+    head.origin = h.origin;
+    head.fetch_site = h.site;
+    head.token = h.token;
+    if (strncmp(url, "/api/", 5) == 0 && (head.query = json_object()))
+        MHD_get_connection_values(x->connection, MHD_GET_ARGUMENT_KIND, add_argument, head.query);
     serve_route(server, &head, r);
     reserve_body(x, length);
 }
@@ -295,12 +323,31 @@ static void read_head(exchange *x, const char *url, const char *method, const ch
 
 static void free_body(void *data) { fds__free(data); }
 
+/* What a browser may do with the page and with answers of /api: nothing but what the page needs. */
+static void add_web_headers(struct MHD_Response *response, const serve_reply *reply) {
+    char text[128];
+    MHD_add_response_header(response, "Content-Security-Policy",
+                            "default-src 'none'; script-src 'self'; style-src 'self'; "
+                            "img-src 'self' data:; connect-src 'self'; base-uri 'none'; "
+                            "form-action 'none'; frame-ancestors 'none'");
+    MHD_add_response_header(response, "Referrer-Policy", "no-referrer");
+    MHD_add_response_header(response, "Cross-Origin-Resource-Policy", "same-origin");
+    if (*reply->cookie)
+        MHD_add_response_header(response, "Set-Cookie", reply->cookie);
+    if (reply->file) {
+        snprintf(text, sizeof text, "attachment; filename=\"%s\"", reply->file);
+        MHD_add_response_header(response, "Content-Disposition", text);
+    }
+}
+
 static void add_headers(struct MHD_Response *response, const exchange *x,
                         const serve_reply *reply) {
     char number[32];
     MHD_add_response_header(response, "Content-Type", reply->type);
     MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
     MHD_add_response_header(response, "Cache-Control", "no-store");
+    if (x->request.is_web)
+        add_web_headers(response, reply);
     if (reply->json_size != SIZE_MAX) {
         snprintf(number, sizeof number, "%zu", reply->json_size);
         MHD_add_response_header(response, "Inference-Header-Content-Length", number);
@@ -350,7 +397,8 @@ static void hand_over(exchange *x) {
     job->owner = x;
     enter(x->http, x->from, PHASE_WAIT);
     MHD_suspend_connection(x->connection);
-    if (!serve_queue_put(x->http->server, job))
+    fds_server *server = x->http->server;
+    if (!(job->kind == SERVE_JOB_LOGIN ? serve_hasher_put : serve_queue_put)(server, job))
         MHD_resume_connection(x->connection);
 }
 
@@ -411,6 +459,10 @@ static void on_completed(void *context, struct MHD_Connection *connection, void 
         return;
     serve_request *r = &x->request;
     bool is_sent = code == MHD_REQUEST_TERMINATED_COMPLETED_OK;
+    if (r->job.kind == SERVE_JOB_LOGIN) { /* known only afterwards */
+        r->role = r->job.role;
+        memcpy(r->account, r->job.account, sizeof r->account);
+    }
     const serve_record record = {.method = r->method,
                                  .path = r->path,
                                  .account = r->account,

@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0
- * API keys, and how often each may ask.
+ * API keys and logins: who may ask.
  *
  * A key is fds_ROLE_R_C: R are 32 random bytes in hexadecimal, C the first 8 digits of the SHA-256 of
  * all before "_C", so that a mistyped key is told from a wrong one. A file of keys has one line of JSON
  * per key, {"role": "customer", "account": "acme", "sha256": "..."}, with the SHA-256 of the whole key:
- * who reads the file cannot ask with it. A key has 256 random bits, so a plain hash is enough. */
+ * who reads the file cannot ask with it. A key has 256 random bits, so a plain hash is enough. A login
+ * is a line {"role": ..., "account": ..., "login": "ann", "argon2id": "$argon2id$..."}: people choose
+ * passwords, so theirs is a slow hash. */
 #include "serve/serve.h"
 
 #include <nettle/base64.h>
 #include <strings.h>
 #include <sys/stat.h>
 
-enum { RANDOM = 32, CHECK_DIGITS = 8, MAX_FILE = 16 << 20 };
+enum { RANDOM = 32, CHECK_DIGITS = 8, MAX_FILE = 16 << 20, LEAST_PASSWORD = 8 };
 
-static const char *const role_names[] = {"nobody", "customer", "auditor", "operator", NULL};
+static const char *const role_names[] = {"nobody",  "customer", "provider",
+                                         "auditor", "operator", NULL};
 
 const char *serve_role_name(serve_role role) { return role_names[role]; }
 
@@ -52,42 +55,110 @@ static fds_status make_key(const char *role, char key[FDS_SERVE_KEY], fds_error 
     return FDS_OK;
 }
 
-/* Adds a line at the end: what was there stays, whatever happens. */
-static fds_status append(const char *path, const char *line, size_t size, fds_error *err) {
+/* Where the next line begins. A last line without a newline, of a writer that was killed or of an
+ * editor, gets one: *is_torn. */
+static fds_status find_end(fds__file *file, uint64_t *end, bool *is_torn, fds_error *err) {
+    char last = '\n';
+    TRY(fds__file_size(file, end, err));
+    if (*end > 0)
+        TRY(fds__file_read_at(file, &last, 1, *end - 1, err));
+    *is_torn = last != '\n';
+    return FDS_OK;
+}
+
+/* Adds line, which begins with a newline, at the end: what was there stays, whatever happens. */
+static fds_status append(const char *path, const fds__text *line, fds_error *err) {
     fds__file file;
     uint64_t end = 0;
+    bool is_torn = false;
     TRY(fds__file_open(&file, path, FDS__ACCESS_CREATE, err));
     fds_status status = fds__file_lock(&file, path, err);
     if (status == FDS_OK && fchmod(file.fd, 0600) != 0)
         status = fds__fail_errno(err, "protect", path);
     if (status == FDS_OK)
-        status = fds__file_size(&file, &end, err);
+        status = find_end(&file, &end, &is_torn, err);
     if (status == FDS_OK)
-        status = fds__file_write_at(&file, line, size, end, err);
+        status = fds__file_write_at(&file, line->data + !is_torn, line->used - !is_torn, end, err);
     if (status == FDS_OK)
         status = fds__file_sync(&file, err);
     fds__file_close(&file);
     return status == FDS_OK ? fds__dir_sync_parent(path, err) : status;
 }
 
-fds_status fds_serve_key_add(const char *path, const char *role, const char *account,
-                             char key[FDS_SERVE_KEY], fds_error *err) {
-    char hex[65], hint[FDS__HINT];
+/* A line for the owner of a role and account, with a secret of his: more are members of JSON. */
+static fds_status add_line(const char *path, const char *role, const char *account,
+                           const fds__text *more, fds_error *err) {
+    fds__text line = {0};
+    fds__text_print(&line, "\n{\"role\":\"%s\",\"account\":", role);
+    oip_write_string(&line, account);
+    fds__text_add(&line, more->data, more->used);
+    fds__text_print(&line, "}\n");
+    fds_status status = fds__text_check(more, err);
+    if (status == FDS_OK)
+        status = fds__text_check(&line, err);
+    if (status == FDS_OK)
+        status = append(path, &line, err);
+    fds__free(line.data);
+    return status;
+}
+
+static fds_status check_owner(const char *role, const char *account, fds_error *err) {
+    char hint[FDS__HINT];
     if (!find_role(role))
         return fds__fail(err, FDS_ERR_USAGE,
-                         "`role` must be customer, auditor or operator (got %s)%s",
+                         "`role` must be customer, provider, auditor or operator (got %s)%s",
                          role ? role : "", fds__hint(role ? role : "", role_names + 1, hint));
-    TRY(serve_check_word("an account", account, err));
+    return serve_check_word("an account", account, err);
+}
+
+fds_status fds_serve_key_add(const char *path, const char *role, const char *account,
+                             char key[FDS_SERVE_KEY], fds_error *err) {
+    char hex[65];
+    fds__text more = {0};
+    TRY(check_owner(role, account, err));
     TRY(make_key(role, key, err));
     fds_sha256_hex(key, strlen(key), hex);
-    fds__text line = {0};
-    fds__text_print(&line, "{\"role\":\"%s\",\"account\":", role);
-    oip_write_string(&line, account);
-    fds__text_print(&line, ",\"sha256\":\"%s\"}\n", hex);
-    fds_status status = fds__text_check(&line, err);
-    if (status == FDS_OK)
-        status = append(path, line.data, line.used, err);
-    fds__free(line.data);
+    fds__text_print(&more, ",\"sha256\":\"%s\"", hex);
+    fds_status status = add_line(path, role, account, &more, err);
+    fds__free(more.data);
+    return status;
+}
+
+/* ---- making logins ---- */
+
+/* One name is one login. */
+static fds_status check_new(const char *path, const char *login, fds_error *err) {
+    serve_keys keys = {0};
+    if (!fds__path_exists(path))
+        return FDS_OK;
+    TRY(serve_keys_read(path, &keys, err));
+    bool is_there = serve_logins_find(&keys, login) != NULL;
+    serve_keys_free(&keys);
+    return is_there ? fds__fail(err, FDS_ERR_CONFLICT,
+                                "%s has a login \"%.100s\": remove its line to give it another "
+                                "password",
+                                path, login)
+                    : FDS_OK;
+}
+
+fds_status fds_serve_login_add(const char *path, const char *role, const char *account,
+                               const char *login, const char *password, fds_error *err) {
+    char hash[SERVE_HASH];
+    fds__text more = {0};
+    account = account ? account : login;
+    TRY(serve_check_word("a login", login, err));
+    TRY(check_owner(role, account, err));
+    size_t size = password ? strlen(password) : 0;
+    if (size < LEAST_PASSWORD || size > SERVE_PASSWORD)
+        return fds__fail(err, FDS_ERR_USAGE, "a password must have %d to %d bytes (got %zu)",
+                         LEAST_PASSWORD, SERVE_PASSWORD, size);
+    TRY(check_new(path, login, err));
+    TRY(serve_password_hash(password, hash, err));
+    fds__text_print(&more, ",\"login\":");
+    oip_write_string(&more, login);
+    fds__text_print(&more, ",\"argon2id\":\"%s\"", hash);
+    fds_status status = add_line(path, role, account, &more, err);
+    fds__free(more.data);
     return status;
 }
 
@@ -104,39 +175,71 @@ static bool read_hex(const char *text, uint8_t out[32]) {
     return true;
 }
 
-static fds_status read_line(const char *path, size_t number, const char *line, size_t size,
-                            serve_key *out, fds_error *err) {
-    json_t *json = NULL;
-    TRY(fds__json_parse(path, line, size, &json, err));
-    const char *account = json_string_value(json_object_get(json, "account"));
-    out->role = find_role(json_string_value(json_object_get(json, "role")));
-    bool is_fine = out->role && serve_check_word("an account", account, NULL) == FDS_OK &&
-                   read_hex(json_string_value(json_object_get(json, "sha256")), out->hash);
-    if (is_fine)
-        snprintf(out->account, sizeof out->account, "%s", account);
-    json_decref(json);
-    return is_fine ? FDS_OK
-                   : fds__fail(err, FDS_ERR_FORMAT,
-                               "%s: line %zu must be {\"role\": ..., \"account\": ..., "
-                               "\"sha256\": ...}",
-                               path, number);
+static fds_status add_key(const json_t *line, const serve_key *owner, serve_keys *out,
+                          fds_error *err) {
+    void *items = out->items;
+    fds_status status = fds__grow(&items, &out->capacity, out->count + 1, sizeof *out->items, err);
+    out->items = items;
+    TRY(status);
+    serve_key *key = &out->items[out->count];
+    *key = *owner;
+    if (!read_hex(json_string_value(json_object_get(line, "sha256")), key->hash))
+        return FDS_ERR_FORMAT;
+    out->count++;
+    return FDS_OK;
+}
+
+static fds_status add_login(const json_t *line, const serve_key *owner, serve_keys *out,
+                            fds_error *err) {
+    void *items = out->logins;
+    const char *name = json_string_value(json_object_get(line, "login")),
+               *hash = json_string_value(json_object_get(line, "argon2id"));
+    fds_status status =
+        fds__grow(&items, &out->login_capacity, out->login_count + 1, sizeof *out->logins, err);
+    out->logins = items;
+    TRY(status);
+    if (serve_check_word("a login", name, NULL) != FDS_OK || !hash || strlen(hash) >= SERVE_HASH ||
+        strncmp(hash, "$argon2id$", 10) != 0 || serve_logins_find(out, name))
+        return FDS_ERR_FORMAT;
+    serve_login *login = &out->logins[out->login_count++];
+    *login = (serve_login){.role = owner->role};
+    memcpy(login->account, owner->account, sizeof login->account);
+    snprintf(login->name, sizeof login->name, "%s", name);
+    snprintf(login->hash, sizeof login->hash, "%s", hash);
+    return FDS_OK;
+}
+
+static fds_status read_line(const char *path, size_t number, const char *text, size_t size,
+                            serve_keys *out, fds_error *err) {
+    json_t *line = NULL;
+    serve_key owner = {0};
+    TRY(fds__json_parse(path, text, size, &line, err));
+    const char *account = json_string_value(json_object_get(line, "account"));
+    owner.role = find_role(json_string_value(json_object_get(line, "role")));
+    fds_status status = FDS_ERR_FORMAT;
+    if (owner.role && serve_check_word("an account", account, NULL) == FDS_OK) {
+        snprintf(owner.account, sizeof owner.account, "%s", account);
+        status = json_object_get(line, "login") ? add_login(line, &owner, out, err)
+                                                : add_key(line, &owner, out, err);
+    }
+    json_decref(line);
+    return status == FDS_ERR_FORMAT
+               ? fds__fail(err, FDS_ERR_FORMAT,
+                           "%s: line %zu must be {\"role\": ..., \"account\": ..., \"sha256\": "
+                           "...}, or have a \"login\" of its own and \"argon2id\" instead",
+                           path, number)
+               : status;
 }
 
 fds_status serve_keys_read(const char *path, serve_keys *out, fds_error *err) {
     OWNED uint8_t *data = NULL;
-    size_t size, capacity = 0, number = 0;
+    size_t size, number = 0;
     *out = (serve_keys){0};
     TRY(fds__file_read_secret(path, MAX_FILE, &data, &size, err));
     for (const char *line = (const char *)data; *line;) {
         size_t length = strcspn(line, "\n");
-        void *items = out->items;
         number++;
-        fds_status status = FDS_OK;
-        if (length > 0)
-            status = fds__grow(&items, &capacity, out->count + 1, sizeof *out->items, err);
-        out->items = items;
-        if (status == FDS_OK && length > 0)
-            status = read_line(path, number, line, length, &out->items[out->count++], err);
+        fds_status status = length ? read_line(path, number, line, length, out, err) : FDS_OK;
         if (status != FDS_OK) {
             serve_keys_free(out);
             return status;
@@ -148,7 +251,15 @@ fds_status serve_keys_read(const char *path, serve_keys *out, fds_error *err) {
 
 void serve_keys_free(serve_keys *keys) {
     fds__free(keys->items);
+    fds__free(keys->logins);
     *keys = (serve_keys){0};
+}
+
+const serve_login *serve_logins_find(const serve_keys *keys, const char *name) {
+    for (size_t i = 0; i < keys->login_count; i++)
+        if (strcmp(keys->logins[i].name, name) == 0)
+            return &keys->logins[i];
+    return NULL;
 }
 
 /* ---- finding a key ---- */
@@ -205,63 +316,4 @@ const serve_key *serve_keys_find(const serve_keys *keys, const char *key) {
         if (is_equal(keys->items[i].hash, own))
             found = &keys->items[i];
     return found;
-}
-
-/* ---- rates ---- */
-
-enum { SETS = 1024, WAYS = 8 };
-
-typedef struct {
-    uint8_t who[SERVE_WHO];
-    double tokens, at_s; /* as of then; at_s 0: free */
-} bucket;
-
-/* Where a set is full, who asked longest ago is forgotten: a full bucket is lost, or some asker's debt,
- * of whom there are thousands at that time. */
-struct serve_rates {
-    pthread_mutex_t lock;
-    uint64_t salt; /* so that nobody can aim at a set */
-    bucket buckets[SETS][WAYS];
-};
-
-fds_status serve_rates_create(serve_rates **out, fds_error *err) {
-    uint64_t salt;
-    TRY(fds__random_secret(&salt, sizeof salt, err));
-    TRY(NEW(*out, 1, err));
-    (*out)->salt = salt;
-    pthread_mutex_init(&(*out)->lock, NULL);
-    return FDS_OK;
-}
-
-void serve_rates_free(serve_rates *rates) {
-    if (rates)
-        pthread_mutex_destroy(&rates->lock);
-    fds__free(rates);
-}
-
-static bucket *find_bucket(serve_rates *r, const uint8_t who[SERVE_WHO], double per_s,
-                           double now_s) {
-    uint8_t salted[SERVE_WHO + sizeof r->salt];
-    memcpy(salted, who, SERVE_WHO);
-    memcpy(salted + SERVE_WHO, &r->salt, sizeof r->salt);
-    bucket *set = r->buckets[fds_checksum(salted, sizeof salted) % SETS], *oldest = set;
-    for (size_t i = 0; i < WAYS; i++) {
-        if (set[i].at_s > 0 && memcmp(set[i].who, who, SERVE_WHO) == 0)
-            return &set[i];
-        oldest = set[i].at_s < oldest->at_s ? &set[i] : oldest;
-    }
-    *oldest = (bucket){.tokens = MAX(per_s, 1), .at_s = now_s};
-    memcpy(oldest->who, who, SERVE_WHO);
-    return oldest;
-}
-
-bool serve_rates_take(serve_rates *r, const uint8_t who[SERVE_WHO], double per_s, double now_s) {
-    pthread_mutex_lock(&r->lock);
-    bucket *b = find_bucket(r, who, per_s, now_s);
-    b->tokens = MIN(b->tokens + (now_s - b->at_s) * per_s, MAX(per_s, 1));
-    b->at_s = now_s;
-    bool is_within = b->tokens >= 1;
-    b->tokens -= is_within;
-    pthread_mutex_unlock(&r->lock);
-    return is_within;
 }

@@ -49,11 +49,21 @@ static void free_model(serve_model *m) {
     fds__free(m->class_names);
     fds__free(m->player_names);
     fds__free(m->payee_names);
+    fds__free(m->value_sums);
+}
+
+void serve_model_note(const serve_batch *b) {
+    serve_model *m = (serve_model *)(uintptr_t)b->model; /* the worker's */
+    for (size_t k = 0; k < b->count; k++)
+        for (size_t i = 0; i < m->info.players; i++)
+            m->value_sums[i] += b->values[k * m->info.players + i];
+    m->value_count += b->count;
 }
 
 static fds_status name_parts(serve_model *m, fds_error *err) {
     TRY(NEW(m->class_names, m->info.classes, err));
     TRY(NEW(m->player_names, m->info.players, err));
+    TRY(NEW(m->value_sums, m->info.players, err));
     for (uint32_t c = 0; c < m->info.classes; c++)
         m->class_names[c] = fds__run_class_name(m->run, c);
     for (size_t i = 0; i < m->info.players; i++)

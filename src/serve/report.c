@@ -67,13 +67,56 @@ void serve_log_event(fds_server *server, const char *event, const char *error) {
 
 /* ---- metrics ---- */
 
+/* Counts of the last seconds, in a ring; what a slot has of a former round is overwritten. */
+static void count_recent(serve_metrics *m, double now_s) {
+    unsigned long long second = (unsigned long long)now_s, old, new;
+    atomic_ullong *slot = &m->recent[second % SERVE_RECENT];
+    old = atomic_load(slot);
+    do
+        new = old >> 32 == second ? old + 1 : second << 32 | 1;
+    while (!atomic_compare_exchange_weak(slot, &old, new));
+}
+
 void serve_metrics_count(serve_metrics *m, unsigned status, double seconds) {
     size_t i = 0;
+    count_recent(m, fds__now_s());
     atomic_fetch_add(&m->codes[status < SERVE_CODES ? status : 0], 1);
     while (i < SERVE_BUCKETS && seconds > bounds_s[i])
         i++;
     atomic_fetch_add(&m->seconds[i], 1);
     atomic_fetch_add(&m->microseconds, (unsigned long long)(seconds * 1e6));
+}
+
+/* The time that a share of all requests stays below, by a straight line within its bucket. */
+static double quantile_ms(const serve_metrics *m, double share) {
+    unsigned long long total = 0, below = 0;
+    for (size_t i = 0; i <= SERVE_BUCKETS; i++)
+        total += atomic_load(&m->seconds[i]);
+    for (size_t i = 0; i < SERVE_BUCKETS; i++) {
+        unsigned long long here = atomic_load(&m->seconds[i]);
+        double from_s = i ? bounds_s[i - 1] : 0;
+        if (here && (double)(below + here) >= share * (double)total)
+            return 1000 * (from_s + (bounds_s[i] - from_s) *
+                                        (share * (double)total - (double)below) / (double)here);
+        below += here;
+    }
+    return 1000 * (total ? bounds_s[SERVE_BUCKETS - 1] : 0);
+}
+
+serve_glance serve_metrics_glance(const serve_metrics *m, double now_s) {
+    enum { SECONDS = 10 };
+    serve_glance g = {.uptime_s = now_s - m->start_s,
+                      .p50_ms = quantile_ms(m, 0.5),
+                      .p99_ms = quantile_ms(m, 0.99)};
+    unsigned long long now = (unsigned long long)now_s, count = 0;
+    for (size_t i = 0; i < SERVE_RECENT; i++) {
+        unsigned long long slot = atomic_load(&m->recent[i]), second = slot >> 32;
+        count += second < now && second + SECONDS >= now ? slot & 0xffffffff : 0;
+    }
+    g.requests_per_s = (double)count / MIN(MAX(g.uptime_s, 1), SECONDS);
+    for (size_t code = 500; code < SERVE_CODES; code++)
+        g.failures += atomic_load(&m->codes[code]);
+    return g;
 }
 
 static void head(fds__text *out, const char *name, const char *type, const char *help) {

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Which endpoint a request is for, whether its sender may use it, and what follows.
  *
- * What the head alone decides is decided before the body: an unknown key, a model that is not there, a
- * rate. Such a body is read and dropped, so that the connection can go on. */
+ * What the head alone decides is decided before the body: a rate, an unknown key, a model that is not
+ * there. Such a body is read and dropped, so that the connection can go on.
+ *
+ * The rate of an address comes first: who is refused for any reason has asked, too. On /api, and there
+ * alone, a cookie may take the place of a key. A request that changes something by a cookie must come
+ * from our page: it has the session's token, and no header of the browser says otherwise. */
 #include "serve/serve.h"
 
 #include <stdarg.h>
@@ -18,15 +22,22 @@ typedef enum {
     ROUTE_INFER,
     ROUTE_METRICS,
     ROUTE_OPENAPI,
-    ROUTE_LOG
+    ROUTE_LOG,
+    ROUTE_PAGE,
+    ROUTE_ME,
+    ROUTE_LOGIN,
+    ROUTE_LOGOUT,
+    ROUTE_API
 } route_kind;
 
 /* A path in parts. */
 typedef struct {
     route_kind kind;
-    bool is_v1;
+    bool is_v1, is_api;
     char model[SERVE_NAME + 16], version[SERVE_NAME + 1];
-    const char *rest; /* of the log */
+    const char *rest;               /* of the log */
+    const serve_endpoint *endpoint; /* of ROUTE_API */
+    const char *type, *text;        /* of ROUTE_PAGE */
 } route;
 
 extern const char serve_openapi_json[];
@@ -79,7 +90,26 @@ static route read_v1(const char *at) {
     return r;
 }
 
+/* me, login, logout, models/NAME/infer, or an endpoint */
+static route read_api(const char *at) {
+    route r = {.kind = ROUTE_NONE};
+    if (skip(&at, "models/")) {
+        r = read_v2(at);
+        r.kind = r.kind == ROUTE_INFER ? ROUTE_INFER : ROUTE_NONE;
+    } else if ((r.endpoint = serve_endpoint_find(at)) != NULL) {
+        r.kind = ROUTE_API;
+    } else {
+        r.kind = strcmp(at, "me") == 0       ? ROUTE_ME
+                 : strcmp(at, "login") == 0  ? ROUTE_LOGIN
+                 : strcmp(at, "logout") == 0 ? ROUTE_LOGOUT
+                                             : ROUTE_NONE;
+    }
+    r.is_api = true;
+    return r;
+}
+
 static route read_path(const char *path) {
+    route page = {.kind = ROUTE_PAGE};
     static const struct {
         const char *path;
         route_kind kind;
@@ -95,18 +125,55 @@ static route read_path(const char *path) {
         return read_v1(path);
     if (skip(&path, "/log/"))
         return (route){.kind = *path ? ROUTE_LOG : ROUTE_NONE, .rest = path};
-    return (route){.kind = ROUTE_NONE};
+    if (skip(&path, "/api/"))
+        return read_api(path);
+    return serve_page_find(path, &page.type, &page.text) ? page : (route){.kind = ROUTE_NONE};
+}
+
+static bool is_post(const route *at) {
+    return at->kind == ROUTE_INFER || at->kind == ROUTE_LOGIN || at->kind == ROUTE_LOGOUT ||
+           (at->kind == ROUTE_API && at->endpoint->is_post);
 }
 
 /* ---- who asks ---- */
 
+/* By a cookie, which counts on /api alone. False: refused. */
+static bool identify_session(fds_server *server, const serve_head *head, const route *at,
+                             serve_request *r, uint8_t who[SERVE_WHO]) {
+    char id[SERVE_SESSION];
+    uint8_t hash[32];
+    bool is_login = at->kind == ROUTE_LOGIN;
+    if (!is_login &&
+        (!head->cookie || !serve_cookie_read(head->cookie, serve_cookie_name(server), id) ||
+         !serve_sessions_find(server->sessions, id, r->start_s, &r->session)))
+        return true;
+    if (is_post(at) && (!serve_is_same_origin(head->fetch_site, head->origin, head->host) ||
+                        (!is_login && !serve_is_token(&r->session, head->token)))) {
+        serve_refuse(r->reply, 403,
+                     "this must come from the server's own page, with X-FDS-Token as /api/me has "
+                     "it");
+        return false;
+    }
+    if (is_login) /* whoever it was: it begins anew */
+        return true;
+    r->role = r->session.role;
+    memcpy(r->account, r->session.account, sizeof r->account);
+    fds__sha256(&(fds__bytes){r->session.login, strlen(r->session.login)}, 1, hash);
+    memcpy(who, hash, SERVE_WHO);
+    if (at->kind == ROUTE_LOGOUT)
+        serve_sessions_end(server->sessions, id);
+    return true;
+}
+
 /* Sets role and account; false: refused. No header is nobody, which is enough for what is public. */
-static bool identify(fds_server *server, const serve_head *head, serve_request *r,
+static bool identify(fds_server *server, const serve_head *head, const route *at, serve_request *r,
                      uint8_t who[SERVE_WHO]) {
     char key[FDS_SERVE_KEY];
     memset(who, 0, SERVE_WHO);
-    if (!server->has_keys || !head->authorization)
+    if (!server->has_keys)
         return true;
+    if (!head->authorization || at->kind == ROUTE_LOGIN)
+        return !at->is_api || identify_session(server, head, at, r, who);
     if (!serve_keys_extract(head->authorization, key)) {
         serve_refuse(r->reply, 401,
                      "Authorization must be \"Bearer KEY\", or Basic with the key as "
@@ -128,38 +195,39 @@ static bool identify(fds_server *server, const serve_head *head, serve_request *
     return found;
 }
 
-/* Whether the role may use a route; operators may use all. */
-static bool may(const fds_server *server, serve_role role, route_kind kind) {
-    if (!server->has_keys || role == SERVE_OPERATOR)
+/* Whether the role may use a route; operators may use all outside /api. */
+static bool may(const fds_server *server, serve_role role, const route *at) {
+    if (at->kind == ROUTE_API)
+        return at->endpoint->roles >> role & 1;
+    if (!server->has_keys)
         return true;
-    return kind == ROUTE_INFER     ? role == SERVE_CUSTOMER
-           : kind == ROUTE_METRICS ? role == SERVE_AUDITOR
-                                   : true;
+    if (at->kind == ROUTE_LOGOUT)
+        return role != SERVE_NOBODY;
+    if (role == SERVE_OPERATOR && !at->is_api)
+        return true;
+    return at->kind == ROUTE_INFER     ? role == SERVE_CUSTOMER
+           : at->kind == ROUTE_METRICS ? role == SERVE_AUDITOR
+                                       : true;
 }
 
-static bool allow(const fds_server *server, route_kind kind, serve_request *r) {
-    if (may(server, r->role, kind))
+static bool allow(const fds_server *server, const route *at, serve_request *r) {
+    if (may(server, r->role, at))
         return true;
     if (r->role == SERVE_NOBODY)
-        serve_refuse(r->reply, 401, "a key is needed: Authorization: Bearer fds_...");
+        serve_refuse(r->reply, 401, "%sa key is needed: Authorization: Bearer fds_...",
+                     at->is_api ? "a login or " : "");
     else
-        serve_refuse(r->reply, 403, "the key of a %s may not do this", serve_role_name(r->role));
+        serve_refuse(r->reply, 403, "a %s may not do this", serve_role_name(r->role));
     return false;
 }
 
-static bool is_within_rates(fds_server *server, const serve_head *head,
-                            const uint8_t who[SERVE_WHO], serve_request *r) {
-    const serve_settings *set = &server->set;
-    bool is_known = r->role != SERVE_NOBODY;
-    bool is_within = (set->rate_each <= 0 ||
-                      serve_rates_take(server->rates, head->address, set->rate_each, r->start_s)) &&
-                     (set->rate <= 0 || !is_known ||
-                      serve_rates_take(server->rates, who, set->rate, r->start_s));
-    if (!is_within) {
-        serve_refuse(r->reply, 429, "too many requests; try again in a second");
-        r->reply->retry_s = 1;
-    }
-    return is_within;
+static bool is_within_rate(fds_server *server, const uint8_t who[SERVE_WHO], double per_s,
+                           serve_request *r) {
+    if (per_s <= 0 || serve_rates_take(server->rates, who, per_s, r->start_s))
+        return true;
+    serve_refuse(r->reply, 429, "too many requests; try again in a second");
+    r->reply->retry_s = 1;
+    return false;
 }
 
 /* ---- answers without a body ---- */
@@ -222,6 +290,58 @@ static void prepare_log(fds_server *server, const char *path, serve_request *r) 
     snprintf(job->path, sizeof job->path, "%s", path);
 }
 
+static void put_model(fds__text *out, const serve_model *m) {
+    fds_shape shape = m->info.shape;
+    fds__text_print(out, "{\"name\":\"%s\",\"version\":\"%s\",\"classes\":[", m->name, m->version);
+    for (uint32_t c = 0; c < m->info.classes && !m->info.is_regression; c++) {
+        fds__text_add(out, ",", c > 0);
+        oip_write_string(out, m->class_names[c]);
+    }
+    fds__text_print(out, "],\"shape\":[%u,%u,%u]}", (unsigned)shape.channels,
+                    (unsigned)shape.height, (unsigned)shape.width);
+}
+
+static void put_word(fds__text *out, const char *name, const char *word) {
+    fds__text_print(out, "\"%s\":", name);
+    if (*word)
+        oip_write_string(out, word);
+    else
+        fds__text_add(out, "null", 4);
+    fds__text_add(out, ",", 1);
+}
+
+void serve_route_me(fds_server *server, const serve_session *who, serve_reply *reply) {
+    serve_models *models = serve_models_now(server);
+    char price[32] = "";
+    answer_text(reply, SERVE_JSON, "{");
+    fds__text *out = &reply->body;
+    if (server->ledger) /* its currency, decimals and key never change */
+        fds_money_text(server->set.price, fds_ledger_decimals(server->ledger), price);
+    put_word(out, "role", serve_role_name(who->role));
+    put_word(out, "account", who->account);
+    put_word(out, "name", *who->login ? who->login : who->account);
+    put_word(out, "token", who->token);
+    put_word(out, "currency", server->ledger ? fds_ledger_currency(server->ledger) : "");
+    fds__text_print(out, "\"decimals\":%d,",
+                    server->ledger ? fds_ledger_decimals(server->ledger) : 0);
+    put_word(out, "price", price);
+    put_word(out, "vkey", server->ledger ? fds_ledger_vkey(server->ledger) : "");
+    fds__text_print(out, "\"models\":[");
+    for (size_t i = 0; i < models->count; i++) {
+        fds__text_add(out, ",", i > 0);
+        put_model(out, &models->items[i]);
+    }
+    fds__text_add(out, "]}", 2);
+    serve_models_release(models);
+}
+
+static void answer_me(fds_server *server, serve_request *r) {
+    serve_session who = r->session;
+    who.role = r->role;
+    memcpy(who.account, r->account, sizeof who.account);
+    serve_route_me(server, &who, r->reply);
+}
+
 static void answer_get(fds_server *server, const route *at, serve_request *r) {
     switch (at->kind) {
     case ROUTE_LIVE:
@@ -242,6 +362,12 @@ static void answer_get(fds_server *server, const route *at, serve_request *r) {
         break;
     case ROUTE_LOG:
         prepare_log(server, at->rest, r);
+        break;
+    case ROUTE_PAGE:
+        answer_text(r->reply, at->type, at->text);
+        break;
+    case ROUTE_ME:
+        answer_me(server, r);
         break;
     default:
         answer_model(server, at, &r->job);
@@ -285,6 +411,10 @@ static bool read_head(fds_server *server, const serve_head *head, serve_request 
 static void prepare_infer(fds_server *server, const serve_head *head, const route *at,
                           serve_request *r) {
     r->is_v1 = at->is_v1;
+    if (at->is_api && head->json_size) {
+        serve_refuse(r->reply, 400, "raw tensors are not accepted here: send JSON");
+        return;
+    }
     if (atomic_load(&server->is_draining)) {
         serve_refuse(r->reply, 503, "the server is about to stop");
         r->reply->retry_s = 5;
@@ -298,28 +428,85 @@ static void prepare_infer(fds_server *server, const serve_head *head, const rout
     r->takes_body = true;
 }
 
+/* ---- /api ---- */
+
+static void prepare_api(const serve_head *head, const route *at, serve_request *r) {
+    serve_job *job = &r->job;
+    job->kind = at->kind == ROUTE_LOGIN ? SERVE_JOB_LOGIN : SERVE_JOB_API;
+    job->endpoint = at->endpoint;
+    job->role = r->role;
+    memcpy(job->account, r->account, sizeof job->account);
+    memcpy(job->address, head->address, sizeof job->address);
+    r->takes_body = is_post(at);
+    r->most_body = SERVE_BODY;
+}
+
+static void answer_logout(const fds_server *server, serve_reply *reply) {
+    say(reply, "{}");
+    serve_cookie_write(server, "", reply->cookie);
+}
+
+static void read_api_body(serve_request *r) {
+    fds_error err = {0};
+    json_t *args = NULL;
+    fds_status status = fds__json_parse("the body", (const char *)r->body, r->size, &args, &err);
+    serve_forget(r->body, r->size); /* it may have a password */
+    if (status == FDS_OK && !json_is_object(args))
+        serve_refuse(r->reply, 400, "the body must be an object of JSON");
+    else if (status != FDS_OK)
+        serve_refuse(r->reply, serve_status(status), "%s", err.text);
+    json_decref(r->job.args);
+    r->job.args = args;
+}
+
+/* ---- a request ---- */
+
+static bool check_method(const route *at, const char *method, serve_request *r) {
+    bool is_get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+    if (is_post(at) ? strcmp(method, "POST") == 0 : is_get)
+        return true;
+    serve_refuse(r->reply, 405, "use %s here", is_post(at) ? "POST" : "GET");
+    r->reply->allow = is_post(at) ? "POST" : "GET, HEAD";
+    return false;
+}
+
+/* Whether it may go on: the path, the method, who asks and how often. */
+static bool admit(fds_server *server, const serve_head *head, const route *at, serve_request *r) {
+    uint8_t who[SERVE_WHO];
+    bool is_health = at->kind == ROUTE_LIVE || at->kind == ROUTE_READY;
+    if (!is_health && !is_within_rate(server, head->address, server->set.rate_each, r))
+        return false;
+    if (at->kind == ROUTE_NONE) {
+        serve_refuse(r->reply, 404, "there is no \"%.100s\"", head->path);
+        return false;
+    }
+    if (!check_method(at, head->method, r))
+        return false;
+    if (!server->ledger && (at->kind == ROUTE_API || (at->is_api && at->kind == ROUTE_INFER))) {
+        serve_refuse(r->reply, 404, "there is no ledger");
+        return false;
+    }
+    if (!identify(server, head, at, r, who))
+        return false;
+    if (!is_health && r->role != SERVE_NOBODY && !is_within_rate(server, who, server->set.rate, r))
+        return false;
+    return allow(server, at, r);
+}
+
 void serve_route(fds_server *server, const serve_head *head, serve_request *r) {
     const route at = read_path(head->path);
-    uint8_t who[SERVE_WHO];
-    bool is_get = strcmp(head->method, "GET") == 0 || strcmp(head->method, "HEAD") == 0,
-         is_post = strcmp(head->method, "POST") == 0;
     r->reply = &r->job.reply;
     r->reply->json_size = SIZE_MAX;
-    if (at.kind == ROUTE_NONE) {
-        serve_refuse(r->reply, 404, "there is no \"%.100s\"", head->path);
-        return;
-    }
-    if (at.kind == ROUTE_INFER ? !is_post : !is_get) {
-        serve_refuse(r->reply, 405, "use %s here", at.kind == ROUTE_INFER ? "POST" : "GET");
-        r->reply->allow = at.kind == ROUTE_INFER ? "POST" : "GET, HEAD";
-        return;
-    }
-    if (!identify(server, head, r, who) || !allow(server, at.kind, r))
-        return;
-    if (at.kind != ROUTE_LIVE && at.kind != ROUTE_READY && !is_within_rates(server, head, who, r))
+    r->job.args = head->query;
+    r->is_web = at.is_api || at.kind == ROUTE_PAGE || at.kind == ROUTE_NONE;
+    if (!admit(server, head, &at, r))
         return;
     if (at.kind == ROUTE_INFER)
         prepare_infer(server, head, &at, r);
+    else if (at.kind == ROUTE_API || at.kind == ROUTE_LOGIN)
+        prepare_api(head, &at, r);
+    else if (at.kind == ROUTE_LOGOUT)
+        answer_logout(server, r->reply);
     else
         answer_get(server, &at, r);
 }
@@ -337,8 +524,10 @@ void serve_route_body(fds_server *server, serve_request *r) {
     fds_error err = {0};
     if (r->reply->status)
         return;
-    if (job->kind == SERVE_JOB_LOG) {
-        r->is_queued = true;
+    if (r->takes_body && job->kind != SERVE_JOB_INFER)
+        read_api_body(r);
+    if (job->kind != SERVE_JOB_INFER) {
+        r->is_queued = !r->reply->status;
         return;
     }
     const oip_limits *limits = &server->set.limits;

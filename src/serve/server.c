@@ -84,7 +84,17 @@ static fds_status open_ledger(fds_server *s, const fds_params *p, fds_error *err
     if (!p->ledger)
         return FDS_OK;
     TRY(fds_ledger_open(p->ledger, FDS_LEDGER_WRITE, p->signing_key, &s->ledger, err));
-    return read_price(s, p->price, err);
+    TRY(read_price(s, p->price, err));
+    fds_ledger_totals totals; /* read all entries once, now: not while customers wait */
+    TRY(fds_ledger_sum(s->ledger, &totals, err));
+    return serve_proposals_read(s, err);
+}
+
+static fds_status enter_customer(fds_server *s, serve_role role, const char *name, fds_error *err) {
+    uint64_t account;
+    return role == SERVE_CUSTOMER
+               ? fds_ledger_account(s->ledger, FDS_ACCOUNT_CUSTOMER, name, &account, err)
+               : FDS_OK;
 }
 
 /* Runs and customers that the ledger must know. */
@@ -102,12 +112,10 @@ static fds_status enter_ledger(fds_server *s, serve_models *models, const serve_
                                     .fee_ppm = s->set.fee_ppm};
         status = fds_ledger_add_run(s->ledger, &run, &m->ledger_run, err);
     }
-    for (size_t i = 0; s->ledger && i < keys->count && status == FDS_OK; i++) {
-        uint64_t account;
-        if (keys->items[i].role == SERVE_CUSTOMER)
-            status = fds_ledger_account(s->ledger, FDS_ACCOUNT_CUSTOMER, keys->items[i].account,
-                                        &account, err);
-    }
+    for (size_t i = 0; s->ledger && i < keys->count && status == FDS_OK; i++)
+        status = enter_customer(s, keys->items[i].role, keys->items[i].account, err);
+    for (size_t i = 0; s->ledger && i < keys->login_count && status == FDS_OK; i++)
+        status = enter_customer(s, keys->logins[i].role, keys->logins[i].account, err);
     pthread_mutex_unlock(&s->ledger_lock);
     return status;
 }
@@ -128,6 +136,7 @@ static fds_status load(fds_server *s, fds_error *err) {
         serve_keys old_keys = s->keys;
         s->models = models;
         s->keys = keys;
+        serve_sessions_keep(s->sessions, &s->keys);
         pthread_mutex_unlock(&s->lock);
         models = old_models;
         keys = old_keys;
@@ -261,7 +270,11 @@ static fds_status listen_and_serve(fds_server *s, const fds_params *p, fds_error
 
 static void free_server(fds_server *s) {
     serve_queue_stop(s);
+    serve_hasher_stop(s);
     serve_http_stop(s);
+    serve_hasher_free(s->hasher);
+    serve_sessions_free(s->sessions);
+    serve_proposals_free(&s->proposals);
     serve_models_release(s->models);
     serve_keys_free(&s->keys);
     serve_rates_free(s->rates);
@@ -279,9 +292,11 @@ static void free_server(fds_server *s) {
 static fds_status start(fds_server *s, const fds_params *p, fds_error *err) {
     TRY(read_settings(s, p, err));
     TRY(serve_rates_create(&s->rates, err));
+    TRY(serve_sessions_create(&s->sessions, err));
     TRY(open_ledger(s, p, err));
     TRY(load(s, err));
     TRY(serve_queue_start(s, err));
+    TRY(serve_hasher_start(s, err));
     return listen_and_serve(s, p, err);
 }
 
@@ -293,6 +308,8 @@ fds_status fds_server_start(const fds_params *params, fds_server_log log, void *
     TRY(NEW(s, 1, err));
     s->log = log;
     s->log_user = user;
+    s->is_tls = params->tls_cert != NULL;
+    s->metrics.start_s = fds__now_s();
     pthread_mutex_init(&s->lock, NULL);
     pthread_mutex_init(&s->ledger_lock, NULL);
     pthread_mutex_init(&s->log_lock, NULL);

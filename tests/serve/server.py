@@ -176,6 +176,9 @@ class Server:
     def get(self, path, *headers):
         return self.ask("GET", path, headers=headers)
 
+    def post(self, path, body, *headers):
+        return self.ask("POST", path, json.dumps(body).encode(), headers)
+
     def infer(self, body, model="mnist", headers=()):
         return self.ask("POST", f"/v2/models/{model}/infer", body, headers)
 
@@ -213,6 +216,41 @@ def balance(account="acme", path="a.ledger"):
 
 def make_key(role="customer", account="acme", path="keys.jsonl"):
     return fds("serve", "key", path, "--role", role, "--account", account, "-q")[0].strip()
+
+
+PASSWORD = "correct horse"
+
+
+def make_login(name, role="customer", account=None, password=PASSWORD, path="keys.jsonl", code=0):
+    more = ["--account", account] if account else []
+    done = subprocess.run([FDS, "serve", "login", path, "--name", name, "--role", role, *more, "-q"], text=True,
+                          input=password + "\n", env=environment(), capture_output=True, timeout=PATIENCE)
+    assert done.returncode == code, done.stderr
+    return done.stderr
+
+
+class Visitor:
+    """A browser that has logged in: it sends its cookie, and its token where something changes."""
+
+    def __init__(self, server, name=None, password=PASSWORD, key=None):
+        self.server, self.cookie, self.token, self.key = server, None, None, key
+        if name:
+            reply = server.post("/api/login", {"name": name, "password": password})
+            assert reply.status == 200, (reply.status, reply.body)
+            self.cookie = reply.headers["set-cookie"].partition(";")[0]
+            self.token = reply.json()["token"]
+
+    def headers(self, changes):
+        if self.key:
+            return [bearer(self.key)]
+        return ([f"Cookie: {self.cookie}"] if self.cookie else []) + (
+            [f"X-FDS-Token: {self.token}"] if self.token and changes else [])
+
+    def get(self, path):
+        return self.server.get(path, *self.headers(False))
+
+    def post(self, path, body, *headers):
+        return self.server.post(path, body, *self.headers(True), *headers)
 
 
 def bearer(key):

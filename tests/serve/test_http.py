@@ -478,7 +478,7 @@ def mistakes_of_the_command_are_named():
     out, err = fds("serve", "key", "k.jsonl", code=2)
     assert "--account" in err
     out, err = fds("serve", "key", "k.jsonl", "--account", "a", "--role", "king", code=2)
-    assert "customer, auditor or operator" in err
+    assert "customer, provider, auditor or operator" in err
 
 
 sys.exit(main())

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0
- * API keys and rates. */
+ * API keys, logins, sessions and rates. */
 #include "../base/scratch.h"
 
 #include "serve/serve.h"
@@ -109,12 +109,157 @@ static void a_rate_allows_a_seconds_worth_at_once(void **state) {
     serve_rates_free(rates);
 }
 
+/* A writer that was killed, or an editor, has left no newline at the end. */
+static void a_torn_last_line_is_not_glued_to_the_next(void **state) {
+    (void)state;
+    char key[FDS_SERVE_KEY];
+    const char *path = scratch_path("torn.jsonl");
+    serve_keys keys;
+    fds_error err = {0};
+    expect_ok(fds_serve_key_add(path, "provider", "north", key, &err), &err);
+    size_t size;
+    char *data = scratch_read(path, &size);
+    assert_int_equal(data[size - 1], '\n');
+    scratch_write(path, data, size - 1);
+    free(data);
+    expect_ok(fds_serve_key_add(path, "customer", "acme", key, &err), &err);
+    expect_ok(serve_keys_read(path, &keys, &err), &err);
+    assert_int_equal(keys.count, 2);
+    assert_int_equal(keys.items[0].role, SERVE_PROVIDER);
+    serve_keys_free(&keys);
+    data = scratch_read(path, &size);
+    scratch_write(path, data, size - 40); /* half a line: it is named, and the others stay */
+    free(data);
+    expect_ok(fds_serve_key_add(path, "customer", "bolt", key, &err), &err);
+    assert_int_equal(serve_keys_read(path, &keys, &err), FDS_ERR_FORMAT);
+    data = scratch_read(path, &size);
+    assert_non_null(strstr(data, "\n{\"role\":\"customer\",\"account\":\"bolt\""));
+    free(data);
+}
+
+static void lines_of_logins_are_checked(void **state) {
+    (void)state;
+    serve_keys keys;
+    fds_error err = {0};
+#define LOGIN(name, hash) \
+    "{\"role\":\"auditor\",\"account\":\"a\",\"login\":\"" name "\",\"argon2id\":\"" hash "\"}\n"
+    static const char *const wrong[] = {LOGIN("", "$argon2id$x"), LOGIN("ann", "$argon2i$x"),
+                                        LOGIN("ann", ""),
+                                        LOGIN("ann", "$argon2id$x") LOGIN("ann", "$argon2id$y")};
+    const char *path = scratch_path("logins.jsonl");
+    for (size_t i = 0; i < COUNT(wrong); i++) {
+        scratch_write(path, wrong[i], strlen(wrong[i]));
+        assert_int_equal(chmod(path, 0600), 0);
+        assert_int_equal(serve_keys_read(path, &keys, &err), FDS_ERR_FORMAT);
+    }
+    scratch_write(path, LOGIN("ann", "$argon2id$x"), strlen(LOGIN("ann", "$argon2id$x")));
+    expect_ok(serve_keys_read(path, &keys, &err), &err);
+    assert_int_equal(serve_logins_find(&keys, "ann")->role, SERVE_AUDITOR);
+    assert_null(serve_logins_find(&keys, "Ann"));
+    assert_int_equal(keys.count, 0);
+    serve_keys_free(&keys);
+}
+
+static serve_login some_login(const char *name) {
+    serve_login login = {.role = SERVE_OPERATOR, .account = "ann", .hash = "$argon2id$x"};
+    snprintf(login.name, sizeof login.name, "%s", name);
+    return login;
+}
+
+static void sessions_end_by_age_and_by_idleness(void **state) {
+    (void)state;
+    enum { MINUTE = 60, HOUR = 3600 };
+    serve_sessions *sessions;
+    serve_session about;
+    fds_error err = {0};
+    char id[SERVE_SESSION], other[SERVE_SESSION];
+    const serve_login login = some_login("ann");
+    expect_ok(serve_sessions_create(&sessions, &err), &err);
+    expect_ok(serve_sessions_begin(sessions, &login, 1000, id, &about, &err), &err);
+    assert_int_equal(strlen(id), 64);
+    assert_string_not_equal(id, about.token);
+    assert_true(serve_sessions_find(sessions, id, 1000 + 29 * MINUTE, &about));
+    assert_string_equal(about.login, "ann");
+    assert_true(serve_sessions_find(sessions, id, 1000 + 58 * MINUTE, &about));
+    assert_false(serve_sessions_find(sessions, id, 1000 + 89 * MINUTE, &about));
+    assert_false(serve_sessions_find(sessions, id, 1000 + 58 * MINUTE, &about)); /* it is gone */
+    expect_ok(serve_sessions_begin(sessions, &login, 1000, id, &about, &err), &err);
+    for (int i = 1; i <= 12 * 4; i++)
+        assert_true(serve_sessions_find(sessions, id, 1000 + i * 15 * MINUTE, &about));
+    assert_false(serve_sessions_find(sessions, id, 1001 + 12 * HOUR, &about));
+    expect_ok(serve_sessions_begin(sessions, &login, 1000, id, &about, &err), &err);
+    expect_ok(serve_sessions_begin(sessions, &login, 1000, other, &about, &err), &err);
+    serve_sessions_end(sessions, id);
+    assert_false(serve_sessions_find(sessions, id, 1000, &about));
+    assert_true(serve_sessions_find(sessions, other, 1000, &about));
+    serve_sessions_keep(sessions, &(serve_keys){0});
+    assert_false(serve_sessions_find(sessions, other, 1000, &about));
+    serve_sessions_free(sessions);
+}
+
+static void sessions_are_bounded(void **state) {
+    (void)state;
+    serve_sessions *sessions;
+    serve_session about;
+    fds_error err = {0};
+    char first[SERVE_SESSION], ids[9][SERVE_SESSION], id[SERVE_SESSION];
+    serve_login login = some_login("ann");
+    expect_ok(serve_sessions_create(&sessions, &err), &err);
+    for (int i = 0; i < 9; i++) /* one login has eight */
+        expect_ok(serve_sessions_begin(sessions, &login, 1000 + i, ids[i], &about, &err), &err);
+    assert_false(serve_sessions_find(sessions, ids[0], 1100, &about));
+    for (int i = 1; i < 9; i++)
+        assert_true(serve_sessions_find(sessions, ids[i], 1100, &about));
+    login = some_login("first");
+    expect_ok(serve_sessions_begin(sessions, &login, 1050, first, &about, &err), &err);
+    for (int i = 0; i < 1500; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "n%d", i);
+        login = some_login(name);
+        expect_ok(serve_sessions_begin(sessions, &login, 1200, id, &about, &err), &err);
+    }
+    assert_false(serve_sessions_find(sessions, first, 1200, &about));
+    assert_true(serve_sessions_find(sessions, id, 1200, &about));
+    serve_sessions_free(sessions);
+}
+
+static void a_cookie_is_read_by_its_whole_name(void **state) {
+    (void)state;
+    char id[SERVE_SESSION], header[400];
+    static const char digits[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    static const struct {
+        const char *format;
+        bool is_right;
+    } cases[] = {{"fds=%s", true},      {"a=b; fds=%s", true}, {"fds=%s; a=b", true},
+                 {"fds=%s;x", true},    {"xfds=%s", false},    {"fds2=%s", false},
+                 {"fds=%s0", false},    {"fds =%s", false},    {"FDS=%s", false},
+                 {"fds=\"%s\"", false}, {"", false},           {"a=fds=%s", false}};
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        snprintf(header, sizeof header, cases[i].format, digits);
+        assert_int_equal(serve_cookie_read(header, "fds", id), cases[i].is_right);
+    }
+    assert_true(serve_cookie_read(
+        "fds=0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "fds", id));
+    assert_string_equal(id, digits);
+    assert_true(serve_is_same_origin(NULL, NULL, NULL));
+    assert_true(serve_is_same_origin("same-origin", "http://a:1", "A:1"));
+    assert_false(serve_is_same_origin("same-origin", "http://a:1", "a"));
+    assert_false(serve_is_same_origin("none", NULL, "a"));
+    assert_false(serve_is_same_origin(NULL, "null", "null"));
+    assert_false(serve_is_same_origin(NULL, "http://a", NULL));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_key_is_found_by_its_hash_alone),
         cmocka_unit_test(files_that_others_read_and_damaged_lines_are_refused),
         cmocka_unit_test(both_kinds_of_headers_carry_a_key),
         cmocka_unit_test(a_rate_allows_a_seconds_worth_at_once),
+        cmocka_unit_test(a_torn_last_line_is_not_glued_to_the_next),
+        cmocka_unit_test(lines_of_logins_are_checked),
+        cmocka_unit_test(sessions_end_by_age_and_by_idleness),
+        cmocka_unit_test(sessions_are_bounded),
+        cmocka_unit_test(a_cookie_is_read_by_its_whole_name),
     };
     return cmocka_run_group_tests(tests, scratch_setup, scratch_teardown);
 }

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * A provider's own samples, those first that have contributed most: what a run keeps of them for
+ * pictures, with their mean values over the predictions that this server has explained. */
+#include "serve/serve.h"
+
+#include <nettle/base64.h>
+#include <stdlib.h>
+
+enum { MOST_SAMPLES = 24, SIDE = 56 }; /* SIDE: pixels of a picture, at least */
+
+typedef struct {
+    const serve_model *model;
+    size_t player;
+    double value; /* mean; NaN: nothing was explained yet */
+} sample;
+
+/* The best first; where nothing is known, in the order of the run. */
+static int compare(const void *a, const void *b) {
+    const sample *x = a, *y = b;
+    if (x->model == y->model && x->value != y->value && x->model->value_count)
+        return x->value > y->value ? -1 : 1;
+    if (x->model != y->model)
+        return x->model < y->model ? -1 : 1;
+    return x->player < y->player ? -1 : x->player > y->player;
+}
+
+static fds_status gather(const serve_models *models, const char *account, sample **out,
+                         size_t *count, fds_error *err) {
+    size_t capacity = 0;
+    *count = 0;
+    for (size_t k = 0; k < models->count; k++) {
+        const serve_model *m = &models->items[k];
+        for (size_t i = 0; i < m->info.players; i++) {
+            void *items = *out;
+            if (account && strcmp(m->payee_names[m->payees->payee_of[i]], account) != 0)
+                continue;
+            fds_status status = fds__grow(&items, &capacity, *count + 1, sizeof **out, err);
+            *out = items;
+            TRY(status);
+            double mean = m->value_count ? m->value_sums[i] / (double)m->value_count : 0;
+            (*out)[(*count)++] = (sample){.model = m, .player = i, .value = mean};
+        }
+    }
+    if (*count)
+        qsort(*out, *count, sizeof **out, compare);
+    return FDS_OK;
+}
+
+static void write_base64(fds__text *out, const uint8_t *data, size_t size) {
+    enum { STEP = 192 }; /* a multiple of 3: only the last part has padding */
+    char part[BASE64_ENCODE_RAW_LENGTH(STEP)];
+    for (size_t at = 0; at < size; at += STEP) {
+        size_t length = MIN(size - at, (size_t)STEP);
+        base64_encode_raw(part, length, data + at);
+        fds__text_add(out, part, BASE64_ENCODE_RAW_LENGTH(length));
+    }
+}
+
+/* "data:image/png;base64,..."; empty: the samples are no pictures. */
+static fds_status draw(const sample *s, fds__text *out, fds_error *err) {
+    const fds_dataset *samples = fds_run_samples(s->model->run);
+    uint32_t index = (uint32_t)s->player;
+    draw_brush brush;
+    fds__picture canvas = {0};
+    uint8_t *png = NULL;
+    size_t size = 0;
+    if (!s->model->info.is_image || !samples)
+        return FDS_OK;
+    TRY(draw_brush_make(samples, &index, 1, SIDE, &brush, err));
+    TRY(draw_canvas_create(brush.width, brush.height, &canvas, err));
+    draw_canvas_sample(&canvas, &brush, s->player, 0, 0);
+    fds_status status = fds__png_encode(&canvas, &png, &size, err);
+    fds__free(canvas.pixels);
+    TRY(status);
+    fds__text_print(out, "data:image/png;base64,");
+    write_base64(out, png, size);
+    fds__free(png);
+    return fds__text_check(out, err);
+}
+
+static fds_status sample_json(const sample *s, json_t **out, fds_error *err) {
+    fds__text picture = {0};
+    const serve_model *m = s->model;
+    fds_status status = draw(s, &picture, err);
+    json_t *root = json_object();
+    uint32_t label = fds__run_player_label(m->run, s->player);
+    bool is_whole =
+        status == FDS_OK && fds__json_put(root, "model", json_string(m->name)) &&
+        fds__json_put(root, "player", json_integer((json_int_t)s->player)) &&
+        fds__json_put(root, "name", fds__json_string(m->player_names[s->player])) &&
+        fds__json_put(root, "label",
+                      m->info.is_regression
+                          ? json_null()
+                          : fds__json_string(fds__run_class_name(m->run, label))) &&
+        fds__json_put(root, "value", m->value_count ? fds__json_real(s->value) : json_null()) &&
+        fds__json_put(root, "count", json_integer((json_int_t)m->value_count)) &&
+        fds__json_put(root, "picture", picture.used ? json_string(picture.data) : json_null());
+    fds__free(picture.data);
+    *out = fds__json_keep_if(root, is_whole);
+    return status == FDS_OK && !*out ? fds__fail_json(err) : status;
+}
+
+fds_status serve_api_samples(serve_call *call, fds_error *err) {
+    OWNED sample *found = NULL;
+    uint64_t account;
+    size_t count = 0;
+    TRY(serve_arg_account(call, "account", &account, err));
+    const char *name =
+        account == UINT64_MAX ? NULL : fds_ledger_account_name(call->ledger, account);
+    serve_models *models = serve_models_now(call->server);
+    json_t *root = json_object(), *list = json_array();
+    fds_status status = gather(models, name, &found, &count, err);
+    bool is_whole = fds__json_share(root, "samples", list);
+    for (size_t i = 0; status == FDS_OK && is_whole && i < MIN(count, (size_t)MOST_SAMPLES); i++) {
+        json_t *one = NULL;
+        status = sample_json(&found[i], &one, err);
+        is_whole = status != FDS_OK || fds__json_append(list, one);
+    }
+    json_decref(list);
+    serve_models_release(models);
+    if (status != FDS_OK) {
+        json_decref(root);
+        return status;
+    }
+    return serve_send_json(call, root, is_whole, err);
+}
