@@ -107,6 +107,20 @@ static void a_foreign_key_and_other_files_are_refused(void **state) {
                      FDS_ERR_CORRUPT);
 }
 
+static void a_uri_is_refused_where_it_cannot_be_opened(void **state) {
+    (void)state;
+    fds_error err = {0};
+    fds_ledger *l = NULL;
+    fds_status status = fds_ledger_open("postgresql:x", FDS_LEDGER_READ, NULL, &l, &err);
+#ifdef FDS_POSTGRES
+    assert_int_equal(status, FDS_ERR_USAGE);
+    expect_in(err.text, "postgresql://host/database");
+#else
+    assert_int_equal(status, FDS_ERR_UNSUPPORTED);
+    expect_in(err.text, "libpq-dev");
+#endif
+}
+
 static void passwords_are_not_in_names(void **state) {
     (void)state;
     static const char *const names[][2] = {
@@ -568,6 +582,7 @@ int main(void) {
         TEST(decimals_below_the_currencys_own_are_refused),
         TEST(only_one_writes_and_nobody_reads_meanwhile),
         TEST(a_foreign_key_and_other_files_are_refused),
+        TEST(a_uri_is_refused_where_it_cannot_be_opened),
         TEST(passwords_are_not_in_names),
         TEST(an_account_is_added_once),
         TEST(thousands_of_accounts_are_found_by_name),
