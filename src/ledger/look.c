@@ -2,7 +2,7 @@
  * Entries, statements and earnings for people: who may see what, and amounts as decimal numbers. */
 #include "ledger/ledger.h"
 
-enum { ERRORS_OF = 4096 }; /* newest entries whose errors are summed for earnings */
+enum { ERRORS_OF = 1024 }; /* newest entries whose errors are summed for earnings */
 
 /* ---- values ---- */
 

@@ -2,7 +2,7 @@
  * What people look at: accounts, entries, statements, receipts, and all of it at a glance. */
 #include "serve/serve.h"
 
-enum { MOST_LISTED = 200, USUALLY_LISTED = 50, AT_ONCE = 8192, ACCOUNTS_AT_ONCE = 256 };
+enum { MOST_LISTED = 100, USUALLY_LISTED = 50, AT_ONCE = 8192, ACCOUNTS_AT_ONCE = 256 };
 
 static const char *const kinds[] = {"platform", "customer", "provider"};
 
