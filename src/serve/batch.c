@@ -53,7 +53,8 @@ void serve_job_clear(serve_job *job) {
     serve_models_release(job->models);
     job->models = NULL;
     json_decref(job->args);
-    job->args = NULL;
+    json_decref(job->state);
+    job->args = job->state = NULL;
 }
 
 static bool is_held(const serve_queue *q, const serve_job *job) {

@@ -251,6 +251,7 @@ typedef struct serve_job {
     serve_role role;
     json_t *args;         /* of the query or the body: an object */
     fds_ledger_cursor at; /* how far it has come */
+    json_t *state;        /* what it keeps meanwhile, or NULL */
     bool is_unfinished;   /* to be gone on with in a later round */
     uint8_t address[SERVE_WHO];
 
