@@ -2,7 +2,7 @@
  *
  * Where a ledger is stored: the few calls of a database that it needs. The SQL of the ledger is a
  * subset that SQLite and PostgreSQL both understand, with the parameters $1, $2, ... in ascending
- * order.
+ * order. Sums are cast to BIGINT: PostgreSQL would make them decimal numbers.
  *
  *   db.c            chooses the store by the path, and calls it
  *   db_sqlite.c     an SQLite file

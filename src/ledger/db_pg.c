@@ -240,6 +240,17 @@ static fds_status prepare_now(db_pg_link *d, pg_query *q, fds_error *err) {
     return status;
 }
 
+/* Of another type a column would look like null. */
+static fds_status check_types(const db_pg_link *d, const pg_query *q, fds_error *err) {
+    for (int i = 0; i < PQnfields(q->result); i++) {
+        unsigned type = PQftype(q->result, i);
+        if (type != OID_INT8 && type != OID_FLOAT8 && type != OID_TEXT && type != OID_BYTEA)
+            return fds__fail(err, FDS_ERR_CORRUPT, "%s: the column \"%s\" has type %u", d->name,
+                             PQfname(q->result, i), type);
+    }
+    return FDS_OK;
+}
+
 /* The next rows of a long query. */
 static fds_status fetch(db_pg_link *d, pg_query *q, fds_error *err) {
     char sql[64];
@@ -247,7 +258,8 @@ static fds_status fetch(db_pg_link *d, pg_query *q, fds_error *err) {
     snprintf(sql, sizeof sql, "FETCH FORWARD %d FROM %s", ROWS_AT_ONCE, q->name);
     PQclear(q->result);
     q->result = PQexecParams(d->conn, sql, 0, NULL, NULL, NULL, NULL, 1);
-    return PQresultStatus(q->result) == PGRES_TUPLES_OK ? FDS_OK : db_pg_fail(d, q->result, err);
+    return PQresultStatus(q->result) == PGRES_TUPLES_OK ? check_types(d, q, err)
+                                                        : db_pg_fail(d, q->result, err);
 }
 
 static fds_status open_cursor(db_pg_link *d, pg_query *q, fds_error *err) {
@@ -273,7 +285,8 @@ static fds_status execute_once(db_pg_link *d, pg_query *q, fds_error *err) {
     TRY(prepare_now(d, q, err));
     q->result = PQexecPrepared(d->conn, q->name, q->count, q->values, q->sizes, q->formats, 1);
     ExecStatusType is = PQresultStatus(q->result);
-    return is == PGRES_TUPLES_OK || is == PGRES_COMMAND_OK ? FDS_OK : db_pg_fail(d, q->result, err);
+    return is == PGRES_TUPLES_OK || is == PGRES_COMMAND_OK ? check_types(d, q, err)
+                                                           : db_pg_fail(d, q->result, err);
 }
 
 /* Forgets its rows. */

@@ -383,5 +383,6 @@ int main(void) {
         TEST(earnings_have_the_errors_of_their_predictions),
         TEST(sums_follow_every_entry),
     };
+    choose_store();
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
