@@ -304,6 +304,7 @@ fds_status fds_ledger_statement_part(const fds_ledger *l, uint64_t account, cons
     TRY(read_day("to", to, &s.to, err));
     if (at->next == 0)
         fds__text_print(&s.out, "date,entry,kind,label,amount,standard_error,balance\n");
+    fds__text_add(&s.out, "", 0); /* a part may have no lines */
     fds_status status = state_entries(&s, at, most, err);
     if (status == FDS_OK)
         status = fds__text_check(&s.out, err);

@@ -39,14 +39,25 @@ static fds_status use(fds_ledger *l, fds_error *err) {
             fds_text_free(c[i].first_answer);
     }
     TRY(status);
+    const fds_ledger_by by = {.operators = {"ann", "bob"}, .proposal = 1};
+    const fds_posting some = {account, 10000};
+    TRY(fds_ledger_set_by(l, &by, err));
+    TRY(fds_ledger_pay(l, &some, 1, "r", "q", &number, err));
     TRY(fds_ledger_payout(l, account, 0, NULL, "p", &units, NULL, err));
     fds_posting p[] = {{1, -1}, {0, 1}};
-    return fds_ledger_correct(l, 0, p, 2, "reason", operators, "c", NULL, err);
+    TRY(fds_ledger_correct(l, 0, p, 2, "reason", operators, "c", NULL, err));
+    return fds_ledger_note(l, "{\"a\":1}", "n", NULL, err);
 }
 
 static fds_status look(fds_ledger *l, fds_error *err) {
     char *text = NULL;
-    uint64_t last = fds_ledger_size(l) - 4; /* a prediction */
+    uint64_t last = fds_ledger_size(l) - 6; /* a prediction */
+    const fds_ledger_listing some = {
+        .account = 2, .before = UINT64_MAX, .limit = 3, .viewer = UINT64_MAX};
+    fds_ledger_totals totals;
+    TRY(fds_ledger_entries(l, &some, &text, err));
+    fds_text_free(text);
+    TRY(fds_ledger_sum(l, &totals, err));
     TRY(fds_ledger_verify(l, NULL, NULL, &text, err));
     fds_text_free(text);
     TRY(fds_ledger_entry(l, last, UINT64_MAX, &text, err));
@@ -93,7 +104,7 @@ static fds_status whole(fds_error *err) {
         l = open_as(scratch_path("l.db"), FDS_LEDGER_READ);
         assert_int_equal(fds_ledger_size(l), size);
         assert_int_equal(balance(l, "acme"), acme);
-        assert_int_equal(size, 12);
+        assert_int_equal(size, 14);
         verify(l);
         fds_ledger_close(l);
     }

@@ -33,6 +33,9 @@ static void make_ledger(void) {
     assert_true(units > 0);
     fds_posting p[] = {{find(l, "south"), -1}, {find(l, "west"), 1}};
     expect_ok(fds_ledger_correct(l, 8, p, 2, "reason", operators, "c", NULL, &err), &err);
+    expect_ok(fds_ledger_note(l, "{\"a\":\"a\"}", "n", NULL, &err), &err);
+    const fds_posting paid = {find(l, "south"), l->unit.minor};
+    expect_ok(fds_ledger_pay(l, &paid, 1, NULL, "p", &index, &err), &err);
     verify(l);
     fds_ledger_close(l);
 }
@@ -101,7 +104,8 @@ static void a_right_ledger_passes(void **state) {
     fds_ledger *l = open_as(scratch_path("l.db"), FDS_LEDGER_READ);
     expect_ok(fds_ledger_verify(l, fds_ledger_vkey(l), NULL, &report, &err), &err);
     expect_in(report, "\"prediction\":4");
-    expect_in(report, "\"entries\":15");
+    expect_in(report, "\"audit\":1");
+    expect_in(report, "\"entries\":17");
     fds_text_free(report);
     fds_ledger_close(l);
     tamper("SELECT 1"); /* the test's own way of changing it is not what is found */
@@ -160,7 +164,7 @@ static void a_change_of_any_column_of_any_entry_is_found(void **state) {
     };
     make_ledger();
     char sql[512], name[32];
-    for (int entry = 0; entry < 15; entry++)
+    for (int entry = 0; entry < 17; entry++)
         for (size_t i = 0; i < COUNT(columns); i++)
             for (int k = 0; k < 3 && columns[i].changes[k]; k++) {
                 fds_error err;
@@ -233,12 +237,12 @@ static void a_change_of_what_follows_from_entries_is_found(void **state) {
 static void removed_and_reordered_entries_are_found(void **state) {
     (void)state;
     make_ledger();
-    expect_found("DELETE FROM entry WHERE idx = 14", NULL);
+    expect_found("DELETE FROM entry WHERE idx = 16", NULL);
     expect_found("DELETE FROM entry WHERE idx = 9", "entry 9 is missing");
     expect_found("UPDATE entry SET idx = 100 WHERE idx = 9; UPDATE entry SET idx = 9 WHERE idx = "
                  "10; UPDATE entry SET idx = 10 WHERE idx = 100",
                  "entry 9");
-    expect_found("DELETE FROM entry WHERE idx = 14; DELETE FROM checkpoint WHERE day = (SELECT "
+    expect_found("DELETE FROM entry WHERE idx = 16; DELETE FROM checkpoint WHERE day = (SELECT "
                  "max(day) FROM checkpoint)",
                  NULL);
 }
