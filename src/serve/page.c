@@ -7,33 +7,31 @@
 #define STYLE "text/css; charset=utf-8"
 
 /* Paths, types and the names that scripts/embed gives. */
-#define FILES(FILE)                                                                                \
-    FILE("/", HTML, index_html)                                                                    \
-    FILE("/style.css", STYLE, style_css)                                                           \
-    FILE("/api.js", SCRIPT, api_js)                                                                \
-    FILE("/app.js", SCRIPT, app_js)                                                                \
-    FILE("/audit.js", SCRIPT, audit_js)                                                            \
-    FILE("/auditor.js", SCRIPT, auditor_js)                                                        \
-    FILE("/chart.js", SCRIPT, chart_js)                                                            \
-    FILE("/customer.js", SCRIPT, customer_js)                                                      \
-    FILE("/dom.js", SCRIPT, dom_js)                                                                \
-    FILE("/draw.js", SCRIPT, draw_js)                                                              \
-    FILE("/entries.js", SCRIPT, entries_js)                                                        \
-    FILE("/format.js", SCRIPT, format_js)                                                          \
-    FILE("/merkle.js", SCRIPT, merkle_js)                                                          \
-    FILE("/operator.js", SCRIPT, operator_js)                                                      \
-    FILE("/provider.js", SCRIPT, provider_js)                                                      \
-    FILE("/receipt.js", SCRIPT, receipt_js)                                                        \
-    FILE("/steps.js", SCRIPT, steps_js)                                                            \
-    FILE("/verify.js", SCRIPT, verify_js)
+#define FILES(X)                           \
+    X("/", HTML, index_html)               \
+    X("/style.css", STYLE, style_css)      \
+    X("/api.js", SCRIPT, api_js)           \
+    X("/app.js", SCRIPT, app_js)           \
+    X("/audit.js", SCRIPT, audit_js)       \
+    X("/auditor.js", SCRIPT, auditor_js)   \
+    X("/chart.js", SCRIPT, chart_js)       \
+    X("/customer.js", SCRIPT, customer_js) \
+    X("/dom.js", SCRIPT, dom_js)           \
+    X("/draw.js", SCRIPT, draw_js)         \
+    X("/entries.js", SCRIPT, entries_js)   \
+    X("/format.js", SCRIPT, format_js)     \
+    X("/merkle.js", SCRIPT, merkle_js)     \
+    X("/operator.js", SCRIPT, operator_js) \
+    X("/provider.js", SCRIPT, provider_js) \
+    X("/receipt.js", SCRIPT, receipt_js)   \
+    X("/steps.js", SCRIPT, steps_js)       \
+    X("/verify.js", SCRIPT, verify_js)
 
 #define DECLARE(path, type, name) extern const char serve_##name[];
 FILES(DECLARE)
 
 #define ROW(path, type, name) {path, type, serve_##name},
-static const struct {
-    const char *path, *type, *text;
-} files[] = {FILES(ROW)};
+static const struct { const char *path, *type, *text; } files[] = {FILES(ROW)};
 
 bool serve_page_find(const char *path, const char **type, const char **text) {
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
