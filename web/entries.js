@@ -92,7 +92,7 @@ export function entriesTable(
         ["When", ""],
         [me.currency, "number"],
         ["What", ""],
-        ...(isOwn ? (canVerify ? [["Receipt", ""]] : []) : [["Account", ""]]),
+        ...(isOwn ? (canVerify ? [["Proof", ""]] : []) : [["Account", ""]]),
     ];
     const place = h("div", {}, h("p", {}, "Loading …")),
         entries = [];
@@ -175,7 +175,7 @@ function postingsTable(me, entry) {
             ["Account", ""],
             [me.currency, "number"],
             ["Value", "number"],
-            ["Receipt", ""],
+            ["Proof", ""],
         ],
         entry.postings.map((posting) => {
             const amount = units(posting.units, me.decimals);
