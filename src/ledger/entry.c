@@ -359,14 +359,19 @@ static bool is_complete(const ledger_entry *e, const ledger_state *s) {
     }
 }
 
-fds_status ledger_parts_read(ledger_parts *p, const ledger_entry *e, const ledger_state *s,
-                             const ledger_unit *unit, fds_error *err) {
-    log_hash root;
+fds_status ledger_parts_postings(ledger_parts *p, const ledger_entry *e, const ledger_state *s,
+                                 fds_error *err) {
     if (!is_complete(e, s))
         return fds__fail(err, FDS_ERR_CORRUPT, "entry %llu: a column is missing or malformed",
                          (unsigned long long)e->index);
-    TRY(ledger_postings_decode(e, s->account_count, &p->postings, &p->posting_capacity, &p->count,
-                               err));
+    return ledger_postings_decode(e, s->account_count, &p->postings, &p->posting_capacity,
+                                  &p->count, err);
+}
+
+fds_status ledger_parts_read(ledger_parts *p, const ledger_entry *e, const ledger_state *s,
+                             const ledger_unit *unit, fds_error *err) {
+    log_hash root;
+    TRY(ledger_parts_postings(p, e, s, err));
     if (p->count) {
         TRY(ledger_share_hashes(e, s, p->postings, p->count, &p->hashes, &p->hash_capacity, err));
         root = log_root(p->hashes, p->count);

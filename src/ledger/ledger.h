@@ -196,6 +196,9 @@ typedef struct ledger_parts {
 /* FDS_ERR_CORRUPT: a column is missing, or names what is not there. */
 fds_status ledger_parts_read(ledger_parts *parts, const ledger_entry *entry,
                              const ledger_state *state, const ledger_unit *unit, fds_error *err);
+/* The same for postings and count alone: nothing is hashed. */
+fds_status ledger_parts_postings(ledger_parts *parts, const ledger_entry *entry,
+                                 const ledger_state *state, fds_error *err);
 void ledger_parts_free(ledger_parts *parts);
 /* "2026-11-17T21:00:00.123Z", and the day alone. */
 enum { LEDGER_TIME = 80 }; /* room for any numbers */

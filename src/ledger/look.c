@@ -2,7 +2,7 @@
  * Entries, statements and earnings for people: who may see what, and amounts as decimal numbers. */
 #include "ledger/ledger.h"
 
-enum { ERRORS_OF = 4096 }; /* newest entries whose errors are summed for earnings */
+enum { ERRORS_OF = 1024 }; /* newest entries whose errors are summed for earnings */
 
 /* ---- values ---- */
 
@@ -166,7 +166,7 @@ fds_status ledger_entry_json(const fds_ledger *l, uint64_t index, uint64_t viewe
     TRY(ledger_entry_get(l, index, &e, &row, err));
     view v = {l, &e, &parts, viewer, viewer == LEDGER_NONE, has_answer, false};
     json_t *root = json_object();
-    fds_status status = ledger_parts_read(&parts, &e, &l->state, &l->unit, err);
+    fds_status status = ledger_parts_postings(&parts, &e, &l->state, err);
     for (size_t i = 0; status == FDS_OK && i < parts.count; i++)
         v.is_party |= parts.postings[i].account == viewer;
     if (status == FDS_OK)

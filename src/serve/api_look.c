@@ -2,7 +2,7 @@
  * What people look at: accounts, entries, statements, receipts, and all of it at a glance. */
 #include "serve/serve.h"
 
-enum { MOST_LISTED = 200, USUALLY_LISTED = 50, AT_ONCE = 8192, ACCOUNTS_AT_ONCE = 256 };
+enum { MOST_LISTED = 100, USUALLY_LISTED = 50, AT_ONCE = 1024, ACCOUNTS_AT_ONCE = 256 };
 
 static const char *const kinds[] = {"platform", "customer", "provider"};
 
@@ -218,6 +218,8 @@ fds_status serve_api_statement(serve_call *call, fds_error *err) {
     TRY(fds_ledger_statement_part(call->ledger, account, serve_arg_text(call, "from"),
                                   serve_arg_text(call, "to"), &job->at, AT_ONCE, add_part,
                                   &call->reply->body, err));
+    if (call->reply->body.used > SERVE_FILE)
+        return fds__fail(err, FDS_ERR_LIMIT, "the statement is too long: ask for fewer days");
     job->is_unfinished = !job->at.is_over;
     call->reply->type = "text/csv; charset=utf-8";
     call->reply->file = "statement.csv";

@@ -243,6 +243,8 @@ fds_status serve_api_payouts(serve_call *call, fds_error *err) {
     job->at.next = (uint64_t)json_integer_value(json_object_get(page, "before"));
     job->is_unfinished = json_is_true(json_object_get(page, "more"));
     json_decref(page);
+    if (call->reply->body.used > SERVE_FILE)
+        return fds__fail(err, FDS_ERR_LIMIT, "there are too many payouts: name their \"ref\"");
     call->reply->type = "text/csv; charset=utf-8";
     call->reply->file = "payouts.csv";
     return FDS_OK;

@@ -6,13 +6,17 @@
 #include <nettle/base64.h>
 #include <stdlib.h>
 
-enum { MOST_SAMPLES = 24, SIDE = 56 }; /* SIDE: pixels of a picture, at least */
+enum { MOST_SAMPLES = 24, AT_ONCE = 4, SIDE = 56 }; /* SIDE: pixels of a picture, at least */
 
 typedef struct {
     const serve_model *model;
     size_t player;
-    double value; /* mean; NaN: nothing was explained yet */
+    double value; /* mean; 0: nothing was explained yet */
 } sample;
+
+static double mean_of(const serve_model *m, size_t player) {
+    return m->value_count ? m->value_sums[player] / (double)m->value_count : 0;
+}
 
 /* The best first; where nothing is known, in the order of the run. */
 static int compare(const void *a, const void *b) {
@@ -37,8 +41,7 @@ static fds_status gather(const serve_models *models, const char *account, sample
             fds_status status = fds__grow(&items, &capacity, *count + 1, sizeof **out, err);
             *out = items;
             TRY(status);
-            double mean = m->value_count ? m->value_sums[i] / (double)m->value_count : 0;
-            (*out)[(*count)++] = (sample){.model = m, .player = i, .value = mean};
+            (*out)[(*count)++] = (sample){.model = m, .player = i, .value = mean_of(m, i)};
         }
     }
     if (*count)
@@ -100,27 +103,48 @@ static fds_status sample_json(const sample *s, json_t **out, fds_error *err) {
     return status == FDS_OK && !*out ? fds__fail_json(err) : status;
 }
 
-fds_status serve_api_samples(serve_call *call, fds_error *err) {
+/* Which samples are shown, as [number of the model, player]: kept while they are drawn. */
+static fds_status choose(serve_call *call, fds_error *err) {
     OWNED sample *found = NULL;
+    serve_job *job = call->job;
     uint64_t account;
     size_t count = 0;
     TRY(serve_arg_account(call, "account", &account, err));
     const char *name =
         account == UINT64_MAX ? NULL : fds_ledger_account_name(call->ledger, account);
-    serve_models *models = serve_models_now(call->server);
-    json_t *root = json_object(), *list = json_array();
-    fds_status status = gather(models, name, &found, &count, err);
-    bool is_whole = fds__json_share(root, "samples", list);
-    for (size_t i = 0; status == FDS_OK && is_whole && i < MIN(count, (size_t)MOST_SAMPLES); i++) {
+    job->models = serve_models_now(call->server);
+    job->state = json_array();
+    TRY(gather(job->models, name, &found, &count, err));
+    for (size_t i = 0; i < MIN(count, (size_t)MOST_SAMPLES); i++)
+        if (!fds__json_append(job->state,
+                              json_pack("[i, i]", (int)(found[i].model - job->models->items),
+                                        (int)found[i].player)))
+            return fds__fail_json(err);
+    fds__text_print(&call->reply->body, "{\"samples\":[");
+    return FDS_OK;
+}
+
+/* In parts: pictures may be large. */
+fds_status serve_api_samples(serve_call *call, fds_error *err) {
+    serve_job *job = call->job;
+    fds__text *out = &call->reply->body;
+    if (!job->state)
+        TRY(choose(call, err));
+    size_t count = json_array_size(job->state);
+    for (size_t i = 0; i < AT_ONCE && job->at.next < count; i++) {
+        const json_t *place = json_array_get(job->state, (size_t)job->at.next++);
+        size_t model = (size_t)json_integer_value(json_array_get(place, 0)),
+               player = (size_t)json_integer_value(json_array_get(place, 1));
+        const sample s = {.model = &job->models->items[model],
+                          .player = player,
+                          .value = mean_of(&job->models->items[model], player)};
         json_t *one = NULL;
-        status = sample_json(&found[i], &one, err);
-        is_whole = status != FDS_OK || fds__json_append(list, one);
+        fds__text_add(out, ",", job->at.next > 1);
+        TRY(sample_json(&s, &one, err));
+        TRY(serve_send_json(call, one, true, err));
     }
-    json_decref(list);
-    serve_models_release(models);
-    if (status != FDS_OK) {
-        json_decref(root);
-        return status;
-    }
-    return serve_send_json(call, root, is_whole, err);
+    job->is_unfinished = job->at.next < count;
+    if (!job->is_unfinished)
+        fds__text_print(out, "]}");
+    return FDS_OK;
 }

@@ -53,7 +53,8 @@ void serve_job_clear(serve_job *job) {
     serve_models_release(job->models);
     job->models = NULL;
     json_decref(job->args);
-    job->args = NULL;
+    json_decref(job->state);
+    job->args = job->state = NULL;
 }
 
 static bool is_held(const serve_queue *q, const serve_job *job) {
@@ -92,8 +93,7 @@ bool serve_queue_put(fds_server *server, serve_job *job) {
     return is_free;
 }
 
-/* Waits for work: predictions, and how many other jobs stand behind them in *side_count. False: there
- * will be none. */
+/* Waits for work: predictions, and a few of the other jobs. False: there will be none. */
 static bool take(serve_queue *q, serve_job **jobs, size_t *job_count, serve_job **side,
                  size_t *side_count) {
     size_t count = 0, samples = 0;
@@ -367,6 +367,19 @@ static void answer(fds_server *server, serve_job **jobs, size_t count) {
     fds__free(made);
 }
 
+/* Those that predictions have overtaken, in front of the others that wait. True: that is so. */
+static bool are_overtaken(serve_queue *q, serve_job **side, size_t count) {
+    pthread_mutex_lock(&q->lock);
+    bool are = q->first != NULL;
+    for (size_t i = count; are && i-- > 0;) {
+        side[i]->next = q->first_side;
+        q->last_side = q->first_side ? q->last_side : &side[i]->next;
+        q->first_side = side[i];
+    }
+    pthread_mutex_unlock(&q->lock);
+    return are;
+}
+
 /* A job that is slow does a part of its work, and waits for its next turn behind the others. */
 static void answer_side(fds_server *server, serve_job *job) {
     serve_queue *q = &server->queue;
@@ -392,8 +405,11 @@ static void *work(void *context) {
             answer(server, jobs, count);
             hand_back(&server->queue, jobs, count);
         }
-        for (size_t i = 0; i < side_count; i++)
+        for (size_t i = 0; i < side_count; i++) {
             answer_side(server, side[i]);
+            if (are_overtaken(&server->queue, side + i + 1, side_count - i - 1))
+                break;
+        }
     }
     return NULL;
 }

@@ -303,7 +303,7 @@ static void read_head(exchange *x, const char *url, const char *method, const ch
                      server->set.max_bytes);
         x->is_closing = true; /* reading it all would be what the limit is against */
     }
-    if (x->is_closing)
+    if (!serve_route_admit(server, &head, r) || x->is_closing)
         return;
     head.authorization = h.authorization;
     head.idempotency = h.key;

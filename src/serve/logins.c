@@ -2,16 +2,20 @@
  * Logins: a password is checked on a thread of its own, one at a time, because its hash takes 19 MiB
  * and some 20 ms; connections go on meanwhile.
  *
- * Failures are counted by name and address together, and by name: who guesses from one place is slowed
- * down at once, and who guesses from many does not get far. A name that is under attack can still be
- * used by its owner from another place, but for a last limit, and keys work in any case. An unknown name
- * takes as long as a known one. */
+ * Failures are counted by name and address together, by name, and by address: who guesses from one place
+ * is slowed down at once, who guesses from many does not get far, and nobody keeps a processor busy. A
+ * name that is under attack can still be used by its owner from another place, but for the second limit,
+ * and keys work in any case. An unknown name takes as long as a known one. */
 #include "serve/serve.h"
 
 enum { MOST_WAITING = 32 };
 
-static const serve_rate rate_of_pair = {.per_s = 0.1, .burst = 5},
-                        rate_of_name = {.per_s = 0.5, .burst = 100};
+enum { BY_PAIR, BY_NAME, BY_ADDRESS, LIMITS };
+static const serve_rate limits[LIMITS] = {
+    [BY_PAIR] = {.per_s = 0.1, .burst = 5},
+    [BY_NAME] = {.per_s = 0.5, .burst = 100},
+    [BY_ADDRESS] = {.per_s = 5, .burst = 50},
+};
 
 struct serve_hasher {
     pthread_mutex_t lock;
@@ -24,24 +28,30 @@ struct serve_hasher {
 
 /* ---- failures ---- */
 
-/* Whose failures are counted: [0] name and address, [1] name. */
-static void name_failures(const serve_job *job, const char *name, uint8_t out[2][SERVE_WHO]) {
+/* Whose failures are counted by a limit; other rates are counted in the same table. */
+static void name_failures(const serve_job *job, const char *name, int limit,
+                          uint8_t out[SERVE_WHO]) {
+    static const char *const tags[LIMITS] = {"login at", "login", "login from"};
     uint8_t hash[32];
-    const fds__bytes parts[] = {{"login", 5}, {name, strlen(name)}, {job->address, SERVE_WHO}};
-    for (size_t i = 0; i < 2; i++) {
-        fds__sha256(parts, 3 - i, hash);
-        memcpy(out[i], hash, SERVE_WHO);
-    }
+    const fds__bytes parts[] = {
+        {tags[limit], strlen(tags[limit]) + 1},
+        {name, limit == BY_ADDRESS ? 0 : strlen(name)},
+        {job->address, limit == BY_NAME ? 0 : (size_t)SERVE_WHO},
+    };
+    fds__sha256(parts, 3, hash);
+    memcpy(out, hash, SERVE_WHO);
 }
 
 /* Whether one more try is allowed; takes: it has failed. */
 static bool may_try(fds_server *server, const serve_job *job, const char *name, bool takes) {
-    uint8_t who[2][SERVE_WHO];
+    uint8_t who[SERVE_WHO];
     double now_s = fds__now_s();
-    name_failures(job, name, who);
-    bool is_pair = serve_rates_use(server->rates, who[0], rate_of_pair, takes, now_s),
-         is_name = serve_rates_use(server->rates, who[1], rate_of_name, takes, now_s);
-    return is_pair && is_name;
+    bool may = true;
+    for (int i = 0; i < LIMITS; i++) {
+        name_failures(job, name, i, who);
+        may &= serve_rates_use(server->rates, who, limits[i], takes, now_s);
+    }
+    return may;
 }
 
 /* ---- one login ---- */

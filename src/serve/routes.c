@@ -461,6 +461,13 @@ static void read_api_body(serve_request *r) {
 
 /* ---- a request ---- */
 
+bool serve_route_admit(fds_server *server, const serve_head *head, serve_request *r) {
+    const route at = read_path(head->path);
+    r->is_web = at.is_api || at.kind == ROUTE_PAGE || at.kind == ROUTE_NONE;
+    return at.kind == ROUTE_LIVE || at.kind == ROUTE_READY ||
+           is_within_rate(server, head->address, server->set.rate_each, r);
+}
+
 static bool check_method(const route *at, const char *method, serve_request *r) {
     bool is_get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
     if (is_post(at) ? strcmp(method, "POST") == 0 : is_get)
@@ -470,12 +477,10 @@ static bool check_method(const route *at, const char *method, serve_request *r) 
     return false;
 }
 
-/* Whether it may go on: the path, the method, who asks and how often. */
+/* Whether it may go on: the path, the method, who asks, and how often with one key. */
 static bool admit(fds_server *server, const serve_head *head, const route *at, serve_request *r) {
     uint8_t who[SERVE_WHO];
     bool is_health = at->kind == ROUTE_LIVE || at->kind == ROUTE_READY;
-    if (!is_health && !is_within_rate(server, head->address, server->set.rate_each, r))
-        return false;
     if (at->kind == ROUTE_NONE) {
         serve_refuse(r->reply, 404, "there is no \"%.100s\"", head->path);
         return false;
@@ -498,7 +503,6 @@ void serve_route(fds_server *server, const serve_head *head, serve_request *r) {
     r->reply = &r->job.reply;
     r->reply->json_size = SIZE_MAX;
     r->job.args = head->query;
-    r->is_web = at.is_api || at.kind == ROUTE_PAGE || at.kind == ROUTE_NONE;
     if (!admit(server, head, &at, r))
         return;
     if (at.kind == ROUTE_INFER)

@@ -44,7 +44,8 @@ enum {
     SERVE_PASSWORD = 1024, /* bytes */
     SERVE_SESSION = 65,    /* digits of a session's id, or of its token, and a NUL */
     SERVE_COOKIE = 192,
-    SERVE_BODY = 1 << 16, /* bytes of a body that is sent to /api, but for predictions */
+    SERVE_FILE = 64 << 20, /* bytes of a file that is sent */
+    SERVE_BODY = 1 << 16,  /* bytes of a body that is sent to /api, but for predictions */
 };
 
 /* ---- replies ---- */
@@ -250,6 +251,7 @@ typedef struct serve_job {
     serve_role role;
     json_t *args;         /* of the query or the body: an object */
     fds_ledger_cursor at; /* how far it has come */
+    json_t *state;        /* what it keeps meanwhile, or NULL */
     bool is_unfinished;   /* to be gone on with in a later round */
     uint8_t address[SERVE_WHO];
 
@@ -437,6 +439,8 @@ typedef struct serve_request {
     double start_s;
 } serve_request;
 
+/* Whether the address is within its rate: of all requests, malformed ones too. False: refused. */
+bool serve_route_admit(fds_server *server, const serve_head *head, serve_request *request);
 /* Decides by the head alone; a reply without status: the body is wanted. */
 void serve_route(fds_server *server, const serve_head *head, serve_request *request);
 /* With the whole body. Either the reply is there, or the job is queued and request->is_queued. */
