@@ -7,12 +7,12 @@ import {
     count,
     fromBase64,
     fromHex,
-    hasCrypto,
     hashFromBase64,
     hex,
     includes,
     isSigned,
     leafHash,
+    needCrypto,
     readCheckpoint,
     readLeaf,
     readVkey,
@@ -128,8 +128,7 @@ export async function verifyReceipt(text, vkeyText, expected, onStep) {
         checkpoint,
         verdict = "right";
     const pass = (remark) => onStep(step, "done", remark);
-    if (!hasCrypto())
-        throw new Error("This browser offers no cryptography here. Open the page over https.");
+    needCrypto();
     try {
         step = "file";
         receipt = readReceipt(text);
