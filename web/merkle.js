@@ -76,7 +76,7 @@ export function leafHash(data) {
     return sha256(LEAF, data);
 }
 
-export function nodeHash(left, right) {
+function nodeHash(left, right) {
     return sha256(NODE, left, right);
 }
 

@@ -80,7 +80,7 @@ function readExtra(text) {
     };
 }
 
-export function readReceipt(text) {
+function readReceipt(text) {
     const [lines, note] = cut(text, "the checkpoint");
     if (lines[0] !== HEAD) throw new Wrong(`the first line must be ${HEAD}`);
     const extra = readExtra(textOf(fromBase64(after(lines[1], "extra"))));
