@@ -22,8 +22,9 @@ static const char *const sql[LEDGER_QUERIES] = {
     /* + keeps SQLite to the index of customers and keys: these entries are few */
     [LEDGER_Q_CASH] = "SELECT idx, kind, postings FROM entry WHERE customer = 0 AND +idx < $1 "
                       "ORDER BY +idx DESC LIMIT $2",
-    [LEDGER_Q_PAID] = "SELECT kind, sum(amount) FROM entry WHERE kind IN ('topup', 'payout') "
-                      "GROUP BY kind",
+    /* sums of BIGINT are no BIGINT in PostgreSQL */
+    [LEDGER_Q_PAID] = "SELECT kind, CAST(sum(amount) AS BIGINT) FROM entry WHERE kind IN ('topup', "
+                      "'payout') GROUP BY kind",
     [LEDGER_Q_KEY] = "SELECT " LEDGER_COLUMNS " FROM entry WHERE customer = $1 AND key = $2",
     [LEDGER_Q_ADD_ENTRY] = "INSERT INTO entry(" LEDGER_COLUMNS ") VALUES(" LEDGER_PLACES ")",
     [LEDGER_Q_ACCOUNTS] = "SELECT id, kind, name, balance FROM account ORDER BY id",
@@ -39,7 +40,8 @@ static const char *const sql[LEDGER_QUERIES] = {
         "+ excluded.n",
     [LEDGER_Q_EARNINGS] =
         "SELECT day, label, units, n FROM earning WHERE account = $1 ORDER BY day, label",
-    [LEDGER_Q_EARNED] = "SELECT sum(units), sum(n) FROM earning WHERE account = $1",
+    [LEDGER_Q_EARNED] = "SELECT CAST(sum(units) AS BIGINT), CAST(sum(n) AS BIGINT) FROM "
+                        "earning WHERE account = $1",
     [LEDGER_Q_EARNINGS_OF_DAY] =
         "SELECT account, label, units, n FROM earning WHERE day = $1 ORDER BY account, label",
     [LEDGER_Q_COUNT_EARNINGS] = "SELECT count(*) FROM earning",
