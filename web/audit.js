@@ -10,6 +10,7 @@ import {
     hex,
     isSigned,
     leafHash,
+    needCrypto,
     readBundle,
     readCheckpoint,
     readLeaf,
@@ -217,6 +218,7 @@ export const AUDIT_STEPS = [
 
 // Shows each step in `steps` (steps.js). Throws Bad at the first mistake.
 export async function recompute(vkey, decimals, steps) {
+    needCrypto();
     const checkpoint = await openCheckpoint(vkey);
     const { size, isChecked } = checkpoint;
     const balances = new Map();

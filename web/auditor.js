@@ -53,14 +53,15 @@ function runCard(me, vkey) {
 }
 
 export async function home(me) {
-    const [view, key] = await Promise.all([get("/api/overview"), logKey(me)]);
+    const view = await get("/api/overview");
+    const key = logKey(me);
     const lines = String(view.checkpoint ?? "").split("\n");
     announce("");
     return {
         title: `The log has ${plural(view.entries, "entry", "entries")}`,
         node: [
-            runCard(me, view.vkey),
-            card("The log’s key", h("pre", {}, h("code", {}, view.vkey)), keyRemark(key)),
+            runCard(me, key.vkey),
+            card("The log’s key", h("pre", {}, h("code", {}, key.vkey)), keyRemark(key)),
             card(
                 "The newest checkpoint",
                 h("p", {}, "Signed by the log. Keep a copy: a later log must contain this one."),

@@ -23,7 +23,7 @@ export function kindName(kind) {
 }
 
 // What an entry did to one account: {units, error}, or null if it has no posting of it.
-export function postingOf(entry, account, decimals) {
+function postingOf(entry, account, decimals) {
     const found = (entry.postings ?? []).filter((posting) => posting.account === account);
     if (found.length === 0) return null;
     return {

@@ -59,8 +59,10 @@ export function count(text) {
     return value;
 }
 
-export function hasCrypto() {
-    return Boolean(globalThis.crypto?.subtle);
+// Browsers have no WebCrypto on pages that came over plain HTTP from another machine.
+export function needCrypto() {
+    if (!globalThis.crypto?.subtle)
+        throw new Error("This browser offers no cryptography here. Open the page over https.");
 }
 
 export async function sha256(...parts) {
@@ -74,7 +76,7 @@ export function leafHash(data) {
     return sha256(LEAF, data);
 }
 
-export function nodeHash(left, right) {
+function nodeHash(left, right) {
     return sha256(NODE, left, right);
 }
 

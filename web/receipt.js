@@ -7,12 +7,12 @@ import {
     count,
     fromBase64,
     fromHex,
-    hasCrypto,
     hashFromBase64,
     hex,
     includes,
     isSigned,
     leafHash,
+    needCrypto,
     readCheckpoint,
     readLeaf,
     readVkey,
@@ -80,7 +80,7 @@ function readExtra(text) {
     };
 }
 
-export function readReceipt(text) {
+function readReceipt(text) {
     const [lines, note] = cut(text, "the checkpoint");
     if (lines[0] !== HEAD) throw new Wrong(`the first line must be ${HEAD}`);
     const extra = readExtra(textOf(fromBase64(after(lines[1], "extra"))));
@@ -128,8 +128,7 @@ export async function verifyReceipt(text, vkeyText, expected, onStep) {
         checkpoint,
         verdict = "right";
     const pass = (remark) => onStep(step, "done", remark);
-    if (!hasCrypto())
-        throw new Error("This browser offers no cryptography here. Open the page over https.");
+    needCrypto();
     try {
         step = "file";
         receipt = readReceipt(text);

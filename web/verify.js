@@ -2,7 +2,7 @@
 // Verify: fetches the receipt of an entry, checks it in this browser and shows each step. The
 // server's word is not needed for anything but the public key of its log, which is compared with
 // the one of the first visit, or is typed in.
-import { get, getText, query } from "./api.js";
+import { getText, query } from "./api.js";
 import { announce, button, field, form, h, problem } from "./dom.js";
 import { priced } from "./format.js";
 import { STEPS, verifyReceipt } from "./receipt.js";
@@ -11,35 +11,45 @@ import { Steps } from "./steps.js";
 const KEPT = "fds-log-key";
 
 // The server's key, and whether it is the one of the first visit.
-export async function logKey(me) {
-    const vkey = me.vkey ?? (await get("/api/overview")).vkey;
+export function logKey({ vkey }) {
     let kept = null;
+    if (!vkey) throw new Error("There is no ledger.");
     try {
         kept = localStorage.getItem(KEPT);
         if (!kept) localStorage.setItem(KEPT, vkey);
     } catch {
         /* storage is off: there is nothing to compare with */
     }
-    return { vkey, isChanged: Boolean(kept) && kept !== vkey, kept };
+    return { vkey, kept };
 }
 
-export function keyRemark({ isChanged, kept }) {
-    if (isChanged)
-        return h(
+function changedKey({ vkey, kept }) {
+    const accept = () => {
+        localStorage.setItem(KEPT, vkey);
+        remark.replaceWith(keyRemark({ vkey, kept: vkey }));
+    };
+    const remark = h(
+        "div",
+        { class: "problem", role: "alert" },
+        h(
             "p",
-            { class: "problem", role: "alert" },
+            {},
             "The log’s key is not the one of your first visit. Either the operator has started ",
             "a new log, or somebody shows you another one. Ask before you trust it. The key was ",
             h("code", {}, kept),
             ".",
-        );
-    return h(
-        "p",
-        { class: "soft" },
-        kept
-            ? "The log’s key is the same as on your first visit."
-            : "The log’s key is kept in this browser, and compared from now on.",
+        ),
+        button("Trust the new key", accept, { class: "small" }),
     );
+    return remark;
+}
+
+export function keyRemark({ vkey, kept }) {
+    if (kept && kept !== vkey) return changedKey({ vkey, kept });
+    const words = kept
+        ? "The log’s key is the one that this browser knows."
+        : "The log’s key is kept in this browser, and compared from now on.";
+    return h("p", { class: "soft" }, words);
 }
 
 function verdictText({ verdict, failed, receipt }, me) {
@@ -101,8 +111,8 @@ async function open(me, expected) {
     dialog.showModal();
     close.focus();
     try {
-        const [key, text] = await Promise.all([logKey(me), getText(file)]);
-        await show(place, text, key.vkey, expected, me);
+        const key = logKey(me);
+        await show(place, await getText(file), key.vkey, expected, me);
         place.append(keyRemark(key));
     } catch (error) {
         place.replaceChildren(problem(error));
@@ -111,7 +121,7 @@ async function open(me, expected) {
 
 // A page that checks a receipt from a file, with a key from anywhere.
 export async function verifyPage(me) {
-    const key = await logKey(me);
+    const key = logKey(me);
     const place = h("div", { class: "outcome" });
     const check = form(
         "A receipt from a file",

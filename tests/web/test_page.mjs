@@ -331,6 +331,16 @@ test("a browser without Ed25519 says so and checks the rest", () =>
         await visit.check("provider-unsigned");
     }));
 
+test("a browser without cryptography says what to do", () =>
+    browser.visit("light", async (visit, page) => {
+        await page.addInitScript(() =>
+            Object.defineProperty(crypto, "subtle", { value: undefined }),
+        );
+        await visit.login(logins.auditor);
+        await page.getByRole("button", { name: "Recompute everything" }).click();
+        await page.getByRole("alert").filter({ hasText: "Open the page over https" }).waitFor();
+    }));
+
 test("a key that changed since the first visit is told", () =>
     browser.visit("light", async (visit, page) => {
         await visit.login(logins.provider);
@@ -342,6 +352,8 @@ test("a key that changed since the first visit is told", () =>
             .getByRole("alert")
             .filter({ hasText: "not the one of your first visit" })
             .waitFor();
+        await page.getByRole("button", { name: "Trust the new key" }).click();
+        await page.getByText("the one that this browser knows").waitFor();
     }));
 
 async function audit(visit, page, pattern, change) {
