@@ -129,10 +129,12 @@ export function entriesTable(
 
 // ---- one entry, for those who see everything ----
 
-async function bestPicture(account) {
+// A payee's best sample of the predicted label, or its only one: others say nothing about this prediction.
+async function bestPicture(account, label) {
     try {
         const { samples } = await get("/api/samples", { account });
-        return samples.find(({ picture }) => picture)?.picture ?? null;
+        const found = samples.length === 1 ? samples[0] : samples.find((sample) => sample.label === label);
+        return found?.picture ?? null;
     } catch {
         return null; // a figure without pictures is still right
     }
@@ -148,7 +150,7 @@ async function figureOf(me, entry) {
     const largest = [...payees].sort(largestFirst).slice(0, 10);
     await Promise.all(
         largest.map(async (payee) => {
-            payee.picture = await bestPicture(payee.name);
+            payee.picture = await bestPicture(payee.name, entry.label);
         }),
     );
     const total = units(entry.amount, me.decimals) - units(entry.fee, me.decimals);
