@@ -30,8 +30,8 @@ FDS_API fds_status fds_server_start(const fds_params *params, fds_server_log log
 /* The port that was chosen for "port" 0, and where clients find the server: "http://127.0.0.1:8080". */
 FDS_API uint16_t fds_server_port(const fds_server *server);
 FDS_API const char *fds_server_address(const fds_server *server);
-/* Opens all runs and keys anew, while requests go on; those that have begun are answered by the old
- * ones. After a failure everything stays as it is. */
+/* Opens all runs, and all keys, anew, while requests go on; those that have begun are answered by the
+ * old ones. Where the runs fail they stay as they are, and so do the keys where these fail. */
 FDS_API fds_status fds_server_reload(fds_server *server, fds_error *err);
 /* Refuses new work, answers what has begun, closes the ledger, and frees the server; NULL is fine. */
 FDS_API void fds_server_stop(fds_server *server);

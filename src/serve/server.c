@@ -97,9 +97,8 @@ static fds_status enter_customer(fds_server *s, serve_role role, const char *nam
                : FDS_OK;
 }
 
-/* Runs and customers that the ledger must know. */
-static fds_status enter_ledger(fds_server *s, serve_models *models, const serve_keys *keys,
-                               fds_error *err) {
+/* Runs that the ledger must know. */
+static fds_status enter_runs(fds_server *s, serve_models *models, fds_error *err) {
     fds_status status = FDS_OK;
     pthread_mutex_lock(&s->ledger_lock);
     for (size_t i = 0; s->ledger && i < models->count && status == FDS_OK; i++) {
@@ -112,6 +111,14 @@ static fds_status enter_ledger(fds_server *s, serve_models *models, const serve_
                                     .fee_ppm = s->set.fee_ppm};
         status = fds_ledger_add_run(s->ledger, &run, &m->ledger_run, err);
     }
+    pthread_mutex_unlock(&s->ledger_lock);
+    return status;
+}
+
+/* The same of customers. */
+static fds_status enter_customers(fds_server *s, const serve_keys *keys, fds_error *err) {
+    fds_status status = FDS_OK;
+    pthread_mutex_lock(&s->ledger_lock);
     for (size_t i = 0; s->ledger && i < keys->count && status == FDS_OK; i++)
         status = enter_customer(s, keys->items[i].role, keys->items[i].account, err);
     for (size_t i = 0; s->ledger && i < keys->login_count && status == FDS_OK; i++)
@@ -122,33 +129,49 @@ static fds_status enter_ledger(fds_server *s, serve_models *models, const serve_
 
 /* ---- runs and keys ---- */
 
-/* Opens both anew; what was there goes only if all of it succeeds. */
-static fds_status load(fds_server *s, fds_error *err) {
+/* Opens all runs anew; those that were there go only if that succeeds. */
+static fds_status load_models(fds_server *s, fds_error *err) {
     serve_models *models = NULL;
-    serve_keys keys = {0};
     TRY(serve_models_open(s->set.models, &s->params, s->ledger != NULL, &models, err));
-    fds_status status = s->has_keys ? serve_keys_read(s->set.keys_path, &keys, err) : FDS_OK;
-    if (status == FDS_OK)
-        status = enter_ledger(s, models, &keys, err);
+    fds_status status = enter_runs(s, models, err);
     if (status == FDS_OK) {
         pthread_mutex_lock(&s->lock);
-        serve_models *old_models = s->models;
-        serve_keys old_keys = s->keys;
+        serve_models *old = s->models;
         s->models = models;
+        pthread_mutex_unlock(&s->lock);
+        models = old;
+    }
+    serve_models_release(models);
+    return status;
+}
+
+/* The same of keys and logins. */
+static fds_status load_keys(fds_server *s, fds_error *err) {
+    serve_keys keys = {0};
+    if (!s->has_keys)
+        return FDS_OK;
+    TRY(serve_keys_read(s->set.keys_path, &keys, err));
+    fds_status status = enter_customers(s, &keys, err);
+    if (status == FDS_OK) {
+        pthread_mutex_lock(&s->lock);
+        serve_keys old = s->keys;
         s->keys = keys;
         serve_sessions_keep(s->sessions, &s->keys);
         pthread_mutex_unlock(&s->lock);
-        models = old_models;
-        keys = old_keys;
+        keys = old;
     }
-    serve_models_release(models);
     serve_keys_free(&keys);
     return status;
 }
 
+/* A key can be withdrawn while a run is broken. */
 fds_status fds_server_reload(fds_server *server, fds_error *err) {
-    fds_error why = {0};
-    fds_status status = load(server, &why);
+    fds_error why = {0}, of_keys = {0};
+    fds_status status = load_models(server, &why), keys_status = load_keys(server, &of_keys);
+    if (keys_status != FDS_OK) {
+        status = keys_status;
+        why = of_keys;
+    }
     serve_log_event(server, "reload", status == FDS_OK ? NULL : why.text);
     if (status != FDS_OK)
         return fds__fail(err, status, "%s", why.text);
@@ -294,7 +317,8 @@ static fds_status start(fds_server *s, const fds_params *p, fds_error *err) {
     TRY(serve_rates_create(&s->rates, err));
     TRY(serve_sessions_create(&s->sessions, err));
     TRY(open_ledger(s, p, err));
-    TRY(load(s, err));
+    TRY(load_models(s, err));
+    TRY(load_keys(s, err));
     TRY(serve_queue_start(s, err));
     TRY(serve_hasher_start(s, err));
     return listen_and_serve(s, p, err);

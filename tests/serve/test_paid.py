@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import resource
+import shutil
 import signal
 import sys
 import threading
@@ -290,6 +291,21 @@ def a_batch_without_a_key_pays_all_or_nothing_beside_others():
     for n, (keyed, plain) in enumerate(outcomes):
         paid = 10 - balance(f"acme{n}") // PRICE
         assert (keyed, plain, paid) in ((200, 402, 5), (402, 200, 10)), (keyed, plain, paid)
+
+
+@test
+def a_key_can_be_withdrawn_while_a_run_is_broken():
+    key, other = open_account(100 * PRICE), open_account(100 * PRICE, "other")
+    shutil.copytree(the_run(), "copy")
+    with paid_server(models={"mnist": "copy"}) as s:
+        assert s.infer(infer_json(0), headers=[bearer(key)]).status == 200
+        pathlib.Path("copy/run.json").write_text("{")
+        lines = pathlib.Path("keys.jsonl").read_text().splitlines(keepends=True)
+        pathlib.Path("keys.jsonl").write_text(lines[1])
+        s.process.send_signal(signal.SIGHUP)
+        until(lambda: s.infer(infer_json(0), headers=[bearer(key)]).status == 401)
+        assert s.infer(infer_json(0), headers=[bearer(other)]).status == 200
+        until(lambda: any("run.json" in line.get("error", "") for line in s.lines("reload")))
 
 
 @test
