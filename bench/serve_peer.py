@@ -65,8 +65,6 @@ def explain(x, label):
         if many is not None:
             h = many(x)[:, label].view(1, -1)
         for i, (w, b) in enumerate(layers):
-            if h.shape[1] != w.shape[1]:  # the explainer sees more than we do: as much work
-                h = F.pad(h, (0, w.shape[1] - h.shape[1]))
             h = F.linear(h, w, b)
             h = F.relu(h) if i + 1 < len(layers) else h
         return h.view(-1, PLAYERS)[label % (h.numel() // PLAYERS)].numpy()
