@@ -75,3 +75,22 @@ export function freshKey() {
         byte.toString(16).padStart(2, "0"),
     ).join("");
 }
+
+// The key of a request that may be sent twice by mistake: another one once the request has changed, or was
+// answered.
+export function keeper() {
+    let key = freshKey(),
+        last = null;
+    return {
+        keyOf(body) {
+            const text = JSON.stringify(body);
+            if (last !== null && last !== text) key = freshKey();
+            last = text;
+            return key;
+        },
+        answered() {
+            key = freshKey();
+            last = null;
+        },
+    };
+}

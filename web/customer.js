@@ -216,8 +216,8 @@ function predictCard(me, model, onPaid) {
                 { inputs: [tensor], outputs: outputsOf(model) },
                 { "Idempotency-Key": kept.key },
             );
-            kept = null;
             const { heading, node } = await result(me, model, answer, seen);
+            kept = null; // until it is shown, asking again repeats the answer
             outcome.replaceChildren(node);
             heading.focus();
             onPaid();

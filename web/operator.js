@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An operator: whether all is in order, who has what, and the forms that move money. Payouts and
 // corrections are proposals until a second operator agrees.
-import { freshKey, get, post, query } from "./api.js";
+import { get, keeper, post, query } from "./api.js";
 import { button, card, done, field, figures, form, h, lights, table } from "./dom.js";
 import { entriesTable, kindName } from "./entries.js";
 import { duration, money, plain, plural, priced, time, units } from "./format.js";
@@ -183,8 +183,7 @@ function exact(me, text) {
 }
 
 function topupForm(me) {
-    let key = freshKey(),
-        last = null; // sent twice by mistake, it pays once
+    const once = keeper(); // sent twice by mistake, it pays once
     return form(
         "Top up a customer",
         [
@@ -211,11 +210,8 @@ function topupForm(me) {
                 ref: values.ref,
                 new: values.new === "on",
             };
-            if (last !== null && last !== JSON.stringify(body)) key = freshKey();
-            last = JSON.stringify(body);
-            const { index } = await post("/api/topup", { ...body, key });
-            last = null;
-            key = freshKey();
+            const { index } = await post("/api/topup", { ...body, key: once.keyOf(body) });
+            once.answered();
             element.reset();
             return done(
                 `${values.account} has paid in ${priced(me, body.amount)}: `,
@@ -227,6 +223,7 @@ function topupForm(me) {
 }
 
 function payoutForm(me) {
+    const once = keeper();
     return form(
         "Propose payouts",
         [
@@ -245,10 +242,9 @@ function payoutForm(me) {
         ],
         "Propose",
         async ({ minimum, ref }) => {
-            const { proposal, payouts } = await post("/api/payout", {
-                minimum: exact(me, minimum),
-                ref,
-            });
+            const body = { minimum: exact(me, minimum), ref };
+            const { proposal, payouts } = await post("/api/payout", { ...body, key: once.keyOf(body) });
+            once.answered();
             return h(
                 "div",
                 {},
@@ -313,6 +309,7 @@ function readPostings(me, text) {
 }
 
 function correctionForm(me) {
+    const once = keeper();
     return form(
         "Propose a correction",
         [
@@ -332,11 +329,9 @@ function correctionForm(me) {
         ],
         "Propose",
         async ({ of, postings, reason }) => {
-            const { proposal } = await post("/api/correct", {
-                of: Number(of),
-                postings: readPostings(me, postings),
-                reason,
-            });
+            const body = { of: Number(of), postings: readPostings(me, postings), reason };
+            const { proposal } = await post("/api/correct", { ...body, key: once.keyOf(body) });
+            once.answered();
             return done(`Proposal ${proposal}. A second operator must agree.`);
         },
     );
@@ -382,7 +377,7 @@ function whatOf(me, { kind, what }) {
 
 function proposalCard(me, proposal, canDecide) {
     const outcome = h("div", { class: "outcome" });
-    const isOwn = [me.name, me.account].includes(proposal.by);
+    const isOwn = me.account === proposal.by;
     const buttons = h("p", { class: "row" });
     async function decide(path, say) {
         for (const button of buttons.children) button.disabled = true;

@@ -54,6 +54,10 @@ FDS_API fds_status fds_ledger_units(const fds_ledger *ledger, const char *text, 
 /* The log's public key, "origin+hash+base64", which verifies receipts and checkpoints. */
 FDS_API const char *fds_ledger_vkey(const fds_ledger *ledger);
 
+/* Finds out what became of a call that failed while the disk or the database did: entries that are
+ * there after all count from then on. Calls that add entries do so by themselves. */
+FDS_API fds_status fds_ledger_settle(fds_ledger *ledger, fds_error *err);
+
 /* ==== Accounts ============================================================================== */
 
 typedef enum fds_account_kind {

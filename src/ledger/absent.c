@@ -52,6 +52,7 @@ fds_status fds_ledger_charge(fds_ledger *ledger, fds_charge *charges, size_t cou
                              fds_error *err) {
     return fail(err);
 }
+fds_status fds_ledger_settle(fds_ledger *ledger, fds_error *err) { return fail(err); }
 fds_status fds_ledger_repeat(fds_ledger *ledger, fds_charge *charge, fds_error *err) {
     return fail(err);
 }

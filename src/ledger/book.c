@@ -36,11 +36,16 @@ fds_status ledger_look_up(const fds_ledger *l, ledger_entry_kind kind, uint64_t 
     if (!key)
         return FDS_OK;
     TRY(ledger_check_word("a key", key, LEDGER_KEY, err));
-    TRY(ledger_query(l, LEDGER_Q_KEY, &q, err));
-    db_bind_int(q, 1, (int64_t)owner);
-    db_bind_text(q, 2, key);
-    fds_status status = db_next(q, &has_row, err);
-    if (status == FDS_OK && has_row)
+    fds_status status = ledger_query(l, LEDGER_Q_KEY, &q, err);
+    if (status == FDS_OK) {
+        db_bind_int(q, 1, (int64_t)owner);
+        db_bind_text(q, 2, key);
+        status = db_next(q, &has_row, err);
+    }
+    if (status == FDS_ERR_CONFLICT) /* another writer: it says nothing of the key */
+        status = FDS_ERR_IO;
+    TRY(status);
+    if (has_row)
         status = read_first(l, q, kind, fingerprint, out, err);
     db_end(q);
     return status;

@@ -153,6 +153,10 @@ static fds_status make_json(const view *v, json_t *root, fds_error *err) {
     if (e->text && (v->is_all || v->is_party)) {
         json_t *text;
         TRY(fds__json_parse("entry", e->text, strlen(e->text), &text, err));
+        if (!v->is_all) { /* who did it concerns the platform's own people */
+            json_object_del(text, "operators");
+            json_object_del(text, "proposal");
+        }
         ok = ok && fds__json_put(root, "text", text);
     }
     return ok ? put_postings(root, v, err) : fds__fail_json(err);

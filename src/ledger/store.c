@@ -219,6 +219,8 @@ fds_status ledger_settle(fds_ledger *l, fds_error *err) {
     return FDS_OK;
 }
 
+fds_status fds_ledger_settle(fds_ledger *l, fds_error *err) { return ledger_settle(l, err); }
+
 /* ---- transactions ---- */
 
 static void keep_edge(fds_ledger *l) {

@@ -57,6 +57,8 @@ static void refuse(serve_call *call, fds_status status, const fds_error *err) {
         reply->retry_s = reply->status == 503;
     } else if (status == FDS_ERR_NOT_FOUND && !is_staff) {
         serve_refuse(reply, 404, "there is nothing of yours by that name or number");
+    } else if (status == FDS_ERR_CONFLICT && !is_staff) {
+        serve_refuse(reply, code, "it cannot be done now");
     } else {
         serve_refuse(reply, code, "%s", err->text);
     }

@@ -155,6 +155,8 @@ fds_status serve_api_accounts(serve_call *call, fds_error *err) {
         TRY(account_json(call, account, &one, err));
         TRY(serve_send_json(call, one, true, err));
     }
+    if (out->used > SERVE_FILE)
+        return fds__fail(err, FDS_ERR_LIMIT, "the list is too long: ask for one kind");
     call->job->is_unfinished = call->job->at.next < all;
     if (!call->job->is_unfinished)
         fds__text_print(out, "]}");

@@ -81,7 +81,8 @@ fds_status serve_api_payout(serve_call *call, fds_error *err) {
         !is_whole ? fds__fail_json(err)
         : json_array_size(list) == 0
             ? fds__fail(err, FDS_ERR_CONFLICT, "nobody is owed that much: there is nothing to pay")
-            : serve_proposals_add(call->server, SERVE_PAYOUT, call->account, what, &id, err);
+            : serve_proposals_add(call->server, SERVE_PAYOUT, call->account, what,
+                                  serve_arg_text(call, "key"), &id, err);
     json_decref(what);
     json_t *root = status == FDS_OK
                        ? json_pack("{s:I, s:O}", "proposal", (json_int_t)id, "payouts", list)
@@ -138,9 +139,9 @@ fds_status serve_api_correct(serve_call *call, fds_error *err) {
     TRY(check_postings(call, postings, err));
     json_t *what =
         json_pack("{s:I, s:O, s:s}", "of", (json_int_t)of, "postings", postings, "reason", reason);
-    fds_status status =
-        what ? serve_proposals_add(call->server, SERVE_CORRECTION, call->account, what, &id, err)
-             : fds__fail_json(err);
+    fds_status status = what ? serve_proposals_add(call->server, SERVE_CORRECTION, call->account,
+                                                   what, serve_arg_text(call, "key"), &id, err)
+                             : fds__fail_json(err);
     json_decref(what);
     TRY(status);
     return serve_send_json(call, json_pack("{s:I}", "proposal", (json_int_t)id), true, err);
@@ -149,6 +150,7 @@ fds_status serve_api_correct(serve_call *call, fds_error *err) {
 /* ---- proposals ---- */
 
 fds_status serve_api_proposals(serve_call *call, fds_error *err) {
+    TRY(serve_proposals_settle(call->server, err));
     const serve_proposals *all = &call->server->proposals;
     json_t *root = json_object(), *list = json_array();
     bool is_whole = fds__json_share(root, "proposals", list);

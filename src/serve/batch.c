@@ -12,6 +12,7 @@
 
 /* Of a round; a larger job has one of its own. Jobs without predictions come after the others. */
 enum { MOST_JOBS = 512, MOST_SAMPLES = 1024, MOST_SIDE_JOBS = 4 };
+enum { MOST_WAITING = 64, MOST_OWN_WAITING = 8 }; /* jobs besides predictions; of one account */
 
 /* ---- replies ---- */
 
@@ -68,6 +69,15 @@ static bool is_held(const serve_queue *q, const serve_job *job) {
 
 static bool has_key(const serve_job *job) { return job->is_paid && *job->key; }
 
+/* Jobs besides predictions are slow: all together, and those of one account, are few. */
+static bool is_crowded(const serve_queue *q, const serve_job *job) {
+    size_t own = 0;
+    for (const serve_job *at = q->first_side; at; at = at->next)
+        own += strcmp(at->account, job->account) == 0;
+    return job->kind != SERVE_JOB_INFER &&
+           (q->side_count >= MOST_WAITING || (*job->account && own >= MOST_OWN_WAITING));
+}
+
 static void add(serve_queue *q, serve_job *job) {
     serve_job ***last = job->kind == SERVE_JOB_INFER ? &q->last : &q->last_side;
     job->next = NULL;
@@ -78,13 +88,18 @@ static void add(serve_queue *q, serve_job *job) {
 bool serve_queue_put(fds_server *server, serve_job *job) {
     serve_queue *q = &server->queue;
     pthread_mutex_lock(&q->lock);
-    bool is_free = !q->is_ended && (!has_key(job) || !is_held(q, job));
+    bool is_repeated = has_key(job) && is_held(q, job), is_full = is_crowded(q, job),
+         is_free = !q->is_ended && !is_repeated && !is_full;
     if (q->is_ended)
         serve_refuse(&job->reply, 503, "the server is about to stop");
-    else if (!is_free)
+    else if (is_repeated)
         serve_refuse(&job->reply, 409, "a request with this Idempotency-Key is in flight");
+    else if (is_full)
+        serve_refuse(&job->reply, 503, "too many requests wait; try again in a second");
+    job->reply.retry_s = is_full;
     if (is_free) {
         add(q, job);
+        q->side_count += job->kind != SERVE_JOB_INFER;
         if (has_key(job)) {
             job->next_held = q->held;
             q->held = job;
@@ -275,6 +290,9 @@ static fds_status compute(const fds_server *server, serve_batch *b, serve_job **
     if (!b->has_values)
         return FDS_OK;
     add_up(b);
+    for (size_t i = 0; i < b->count * b->model->payees->count; i++)
+        if (!isfinite((float)b->payee_values[i])) /* as the ledger keeps them */
+            return fds__fail(err, FDS_ERR_DIVERGED, "a value is too large");
     bool is_signed = strcmp(server->set.policy, "signed") == 0;
     return divide(b, is_signed ? FDS__POLICY_SIGNED : FDS__POLICY_CLIP, err);
 }
@@ -418,13 +436,19 @@ static void answer_side(fds_server *server, serve_job *job) {
         answer_log(server, job);
     else
         serve_api_answer(server, job);
-    if (!job->is_unfinished) {
-        job->done(job);
-        return;
-    }
     pthread_mutex_lock(&q->lock);
-    add(q, job);
+    if (job->is_unfinished && q->is_ended) {
+        serve_refuse(&job->reply, 503, "the server is about to stop");
+        job->is_unfinished = false;
+    }
+    bool is_over = !job->is_unfinished;
+    if (is_over)
+        q->side_count--;
+    else
+        add(q, job);
     pthread_mutex_unlock(&q->lock);
+    if (is_over)
+        job->done(job);
 }
 
 static void *work(void *context) {

@@ -69,6 +69,13 @@ static fds_status look_for(const fds_server *server, serve_job *job, size_t *pai
     return FDS_OK;
 }
 
+static void fail_reading(fds_server *server, serve_job *job, const fds_error *err) {
+    atomic_fetch_add(&server->metrics.ledger_failures, 1);
+    serve_log_event(server, "ledger", err->text);
+    serve_refuse(&job->reply, 503, "the ledger cannot be read");
+    job->reply.retry_s = 1;
+}
+
 /* A job whose key was paid before is answered. */
 static void repeat(fds_server *server, serve_job *job) {
     fds_charge first = {0};
@@ -76,10 +83,7 @@ static void repeat(fds_server *server, serve_job *job) {
     size_t paid;
     fds_status status = look_for(server, job, &paid, &first, &err);
     if (status != FDS_OK) {
-        atomic_fetch_add(&server->metrics.ledger_failures, 1);
-        serve_log_event(server, "ledger", err.text);
-        serve_refuse(&job->reply, 503, "the ledger cannot be read");
-        job->reply.retry_s = 1;
+        fail_reading(server, job, &err);
     } else if (first.status != FDS_OK) {
         refuse_reuse(job, first.reason);
     } else if (paid == job->request.count) {
@@ -141,12 +145,16 @@ static void check_job(fds_server *server, serve_job **jobs, size_t i) {
 }
 
 void serve_charge_check(fds_server *server, serve_job **jobs, size_t count) {
+    fds_error err = {0};
     if (!server->ledger)
         return;
     pthread_mutex_lock(&server->ledger_lock);
+    fds_status status = fds_ledger_settle(server->ledger, &err); /* else balances may be old */
     for (size_t i = 0; i < count; i++)
-        if (jobs[i]->is_paid && !jobs[i]->reply.status)
+        if (jobs[i]->is_paid && !jobs[i]->reply.status && status == FDS_OK)
             check_job(server, jobs, i);
+        else if (jobs[i]->is_paid && !jobs[i]->reply.status)
+            fail_reading(server, jobs[i], &err);
     pthread_mutex_unlock(&server->ledger_lock);
 }
 

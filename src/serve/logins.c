@@ -48,6 +48,8 @@ static bool may_try(fds_server *server, const serve_job *job, const char *name, 
     double now_s = fds__now_s();
     bool may = true;
     for (int i = 0; i < LIMITS; i++) {
+        if (i != BY_NAME && !server->set.connections_each)
+            continue; /* behind a proxy all have one address */
         name_failures(job, name, i, who);
         may &= serve_rates_use(server->rates, who, limits[i], takes, now_s);
     }

@@ -163,21 +163,62 @@ fds_status serve_proposals_read(fds_server *server, fds_error *err) {
 
 /* ---- proposing and refusing ---- */
 
-static fds_status write_note(fds_server *server, json_t *note, uint64_t *index, fds_error *err) {
+static fds_status write_note(fds_server *server, json_t *note, const char *key, uint64_t *index,
+                             fds_error *err) {
     OWNED char *text = note ? fds__json_text(note, JSON_COMPACT) : NULL;
     json_decref(note);
-    return text ? fds_ledger_note(server->ledger, text, NULL, index, err) : fds__fail_json(err);
+    TRY(text ? FDS_OK : fds__fail_json(err));
+    fds_status status = fds_ledger_note(server->ledger, text, key, index, err);
+    server->proposals.is_doubtful |= status != FDS_OK;
+    return status;
+}
+
+/* After a failure the entries tell what has happened all the same. */
+fds_status serve_proposals_settle(fds_server *server, fds_error *err) {
+    if (!server->proposals.is_doubtful)
+        return FDS_OK;
+    TRY(fds_ledger_settle(server->ledger, err));
+    serve_proposals_free(&server->proposals);
+    fds_status status = serve_proposals_read(server, err);
+    server->proposals.is_doubtful = status != FDS_OK;
+    return status;
+}
+
+/* The proposal of that key, if there is one. Amounts of a payout may have changed since. */
+static fds_status find_first(const fds_server *server, serve_proposal_kind kind, const json_t *what,
+                             const char *key, bool *is_found, uint64_t *id, fds_error *err) {
+    uint64_t cash;
+    TRY(fds_ledger_find(server->ledger, "cash", &cash, err));
+    fds_status status = fds_ledger_find_key(server->ledger, cash, key, id, err);
+    *is_found = status == FDS_OK;
+    if (status == FDS_ERR_NOT_FOUND)
+        return FDS_OK;
+    TRY(status);
+    const serve_proposal *p = serve_proposals_find(&server->proposals, *id);
+    if (p && p->kind == kind && (kind == SERVE_PAYOUT || json_equal(p->what, what)))
+        return FDS_OK;
+    return fds__fail(err, FDS_ERR_CONFLICT,
+                     p ? "the key stands for another proposal"
+                       : "the proposal of that key waits no longer");
 }
 
 fds_status serve_proposals_add(fds_server *server, serve_proposal_kind kind, const char *by,
-                               const json_t *what, uint64_t *id, fds_error *err) {
-    char *text = NULL;
+                               const json_t *what, const char *given, uint64_t *id,
+                               fds_error *err) {
+    char *text = NULL, key[300];
     json_t *entry = NULL;
+    bool is_found = false;
+    TRY(serve_proposals_settle(server, err));
+    snprintf(key, sizeof key, "propose %.280s", given ? given : "");
+    if (given)
+        TRY(find_first(server, kind, what, key, &is_found, id, err));
+    if (is_found)
+        return FDS_OK;
     if (server->proposals.count >= MOST)
         return fds__fail(err, FDS_ERR_LIMIT, "%d proposals wait already: refuse some", MOST);
     TRY(write_note(server,
-                   json_pack("{s:s, s:s, s:O}", "propose", names[kind], "by", by, "what", what), id,
-                   err));
+                   json_pack("{s:s, s:s, s:O}", "propose", names[kind], "by", by, "what", what),
+                   given ? key : NULL, id, err));
     TRY(fds_ledger_entry(server->ledger, *id, UINT64_MAX, &text, err));
     fds_status status = fds__json_parse("entry", text, strlen(text), &entry, err);
     fds_text_free(text);
@@ -198,9 +239,10 @@ static fds_status need(const fds_server *server, uint64_t id, const serve_propos
 fds_status serve_proposals_refuse(fds_server *server, uint64_t id, const char *by, fds_error *err) {
     const serve_proposal *p;
     uint64_t index;
+    TRY(serve_proposals_settle(server, err));
     TRY(need(server, id, &p, err));
-    TRY(write_note(server, json_pack("{s:I, s:s}", "refuse", (json_int_t)id, "by", by), &index,
-                   err));
+    TRY(write_note(server, json_pack("{s:I, s:s}", "refuse", (json_int_t)id, "by", by), NULL,
+                   &index, err));
     drop(&server->proposals, id);
     return FDS_OK;
 }
@@ -246,6 +288,7 @@ static fds_status carry_out(fds_server *server, const serve_proposal *p,
 fds_status serve_proposals_agree(fds_server *server, uint64_t id, const char *by,
                                  uint64_t **indexes, size_t *count, fds_error *err) {
     const serve_proposal *p;
+    TRY(serve_proposals_settle(server, err));
     TRY(need(server, id, &p, err));
     const fds_ledger_by both = {.operators = {p->by, by}, .proposal = id};
     TRY(fds_ledger_set_by(server->ledger, &both, err));
@@ -253,5 +296,6 @@ fds_status serve_proposals_agree(fds_server *server, uint64_t id, const char *by
     fds_ledger_set_by(server->ledger, NULL, NULL);
     if (status == FDS_OK)
         drop(&server->proposals, id);
+    server->proposals.is_doubtful |= status == FDS_ERR_IO;
     return status;
 }

@@ -32,7 +32,8 @@ void serve_rates_free(serve_rates *rates) {
     fds__free(rates);
 }
 
-static bucket *find_bucket(serve_rates *r, const uint8_t who[SERVE_WHO], double burst,
+/* NULL: there is none, and it is not to be made. */
+static bucket *find_bucket(serve_rates *r, const uint8_t who[SERVE_WHO], double burst, bool makes,
                            double now_s) {
     uint8_t salted[SERVE_WHO + sizeof r->salt];
     memcpy(salted, who, SERVE_WHO);
@@ -43,6 +44,8 @@ static bucket *find_bucket(serve_rates *r, const uint8_t who[SERVE_WHO], double 
             return &set[i];
         oldest = set[i].at_s < oldest->at_s ? &set[i] : oldest;
     }
+    if (!makes)
+        return NULL;
     *oldest = (bucket){.tokens = burst, .at_s = now_s};
     memcpy(oldest->who, who, SERVE_WHO);
     return oldest;
@@ -51,11 +54,15 @@ static bucket *find_bucket(serve_rates *r, const uint8_t who[SERVE_WHO], double 
 bool serve_rates_use(serve_rates *r, const uint8_t who[SERVE_WHO], serve_rate rate, bool takes,
                      double now_s) {
     pthread_mutex_lock(&r->lock);
-    bucket *b = find_bucket(r, who, rate.burst, now_s);
-    b->tokens = MIN(b->tokens + (now_s - b->at_s) * rate.per_s, rate.burst);
-    b->at_s = now_s;
-    bool is_within = b->tokens >= 1;
-    b->tokens -= is_within && takes;
+    /* who only asks must not push out others */
+    bucket *b = find_bucket(r, who, rate.burst, takes, now_s);
+    bool is_within = true;
+    if (b) {
+        b->tokens = MIN(b->tokens + (now_s - b->at_s) * rate.per_s, rate.burst);
+        b->at_s = now_s;
+        is_within = b->tokens >= 1;
+        b->tokens -= is_within && takes;
+    }
     pthread_mutex_unlock(&r->lock);
     return is_within;
 }

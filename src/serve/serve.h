@@ -289,6 +289,7 @@ typedef struct serve_queue {
     pthread_cond_t is_filled;
     serve_job *first, **last;
     serve_job *first_side, **last_side; /* without predictions: a few in each round */
+    size_t side_count;                  /* of these, with those that are being answered */
     serve_job *held;                    /* jobs with idempotency keys that are not answered yet */
     bool is_ended;
     pthread_t worker;
@@ -298,7 +299,7 @@ typedef struct serve_queue {
 fds_status serve_queue_start(fds_server *server, fds_error *err);
 /* Answers what is queued, then ends the worker. */
 void serve_queue_stop(fds_server *server);
-/* False: another request of that customer and key is in flight, or the queue has ended; then the
+/* False: another request of that customer and key is in flight, too many wait, or the queue has ended; then the
  * job's reply says so, and it stays with the caller. */
 bool serve_queue_put(fds_server *server, serve_job *job);
 
@@ -354,16 +355,18 @@ typedef struct serve_proposal {
 typedef struct serve_proposals {
     serve_proposal *items;
     size_t count, capacity;
+    bool is_doubtful; /* writing one has failed: they are read again */
 } serve_proposals;
 
 /* From the entries: those that were neither refused nor carried out. */
 fds_status serve_proposals_read(fds_server *server, fds_error *err);
+fds_status serve_proposals_settle(fds_server *server, fds_error *err);
 void serve_proposals_free(serve_proposals *proposals);
 const serve_proposal *serve_proposals_find(const serve_proposals *proposals, uint64_t id);
 const char *serve_proposal_name(serve_proposal_kind kind);
 /* Writes the entry. what stays the caller's. */
 fds_status serve_proposals_add(fds_server *server, serve_proposal_kind kind, const char *by,
-                               const json_t *what, uint64_t *id, fds_error *err);
+                               const json_t *what, const char *key, uint64_t *id, fds_error *err);
 fds_status serve_proposals_refuse(fds_server *server, uint64_t id, const char *by, fds_error *err);
 /* Carries it out, in the name of both. *indexes (count): numbers of the entries, to be freed. */
 fds_status serve_proposals_agree(fds_server *server, uint64_t id, const char *by,

@@ -98,6 +98,13 @@ static void a_rate_allows_a_seconds_worth_at_once(void **state) {
     for (int i = 0; i < 5; i++)
         assert_true(serve_rates_take(rates, one, 5, 1000));
     assert_false(serve_rates_take(rates, one, 5, 1000));
+    /* who only asks whether more is allowed makes nobody forgotten */
+    for (uint32_t i = 0; i < 100000; i++) {
+        uint8_t other[SERVE_WHO] = {7};
+        memcpy(other + 4, &i, sizeof i);
+        assert_true(serve_rates_use(rates, other, (serve_rate){1, 1}, false, 1000));
+    }
+    assert_false(serve_rates_take(rates, one, 5, 1000));
     assert_true(serve_rates_take(rates, (const uint8_t[SERVE_WHO]){3}, 0.1, 1000));
     assert_false(serve_rates_take(rates, (const uint8_t[SERVE_WHO]){3}, 0.1, 1001));
     /* thousands of others: the table stays as large as it is */

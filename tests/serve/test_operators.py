@@ -71,8 +71,34 @@ def a_topup_names_the_operator_and_happens_once():
             refused(ann.post("/api/topup", body), 400, phrase)
         assert in_balance(eve)["in"] == 11000000
         assert acme.get("/api/account").json()["balance"] == "10.000000"
-        assert acme.get(f"/api/entry?index={first['index']}").json()["postings"][0]["units"] == 10000000
+        own = acme.get(f"/api/entry?index={first['index']}").json()
+        assert own["postings"][0]["units"] == 10000000 and own["text"] == {"ref": "invoice 7"}  # not who did it
     assert balance() == 10000000
+    fds("ledger", "verify", "a.ledger", "-q")
+
+
+@test
+def a_proposal_under_a_key_is_one():
+    keys = people()
+    with ledger_server() as s:
+        ann, bob, eve, acme = visitors(s, keys)
+        topup = ann.post("/api/topup", {"account": "acme", "amount": "10.00"}).json()["index"]
+        body = {"of": topup, "postings": [{"account": "acme", "amount": "-1.00"}, {"account": "fees", "amount": "1.00"}],
+                "reason": "typo", "key": "c1"}
+        first = ann.post("/api/correct", body).json()["proposal"]
+        assert ann.post("/api/correct", body).json()["proposal"] == first
+        refused(ann.post("/api/correct", {**body, "reason": "other"}), 409, "another proposal")
+        assert len(eve.get("/api/proposals").json()["proposals"]) == 1
+        predict(s, keys[3], 0, 1)
+        payout = ann.post("/api/payout", {"key": "p1", "ref": "May"}).json()["proposal"]
+        predict(s, keys[3], 2, 3)  # more is owed by now
+        assert ann.post("/api/payout", {"key": "p1", "ref": "May"}).json()["proposal"] == payout
+    with ledger_server() as s:  # also after a restart
+        ann, bob, eve, acme = visitors(s, keys)
+        assert ann.post("/api/correct", body).json()["proposal"] == first
+        assert bob.post("/api/proposals/agree", {"id": first}).status == 200
+        refused(ann.post("/api/correct", body), 409, "waits no longer")
+        assert len(eve.get("/api/proposals").json()["proposals"]) == 1
     fds("ledger", "verify", "a.ledger", "-q")
 
 
