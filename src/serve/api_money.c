@@ -53,17 +53,9 @@ static json_t *list_payouts(const serve_call *call, int64_t minimum) {
     return fds__json_keep_if(list, is_whole);
 }
 
+/* A text for people, which may be left out. */
 static fds_status check_words(const char *what, const char *text, fds_error *err) {
-    bool is_fine = !text || strlen(text) <= MOST_REASON;
-    for (const char *at = text; is_fine && at && *at;) {
-        uint32_t code;
-        at += fds__utf8(at, &code);
-        is_fine = !fds__is_control(code);
-    }
-    return is_fine ? FDS_OK
-                   : fds__fail(err, FDS_ERR_USAGE,
-                               "\"%s\" must have at most %d bytes and no control characters", what,
-                               MOST_REASON);
+    return text && *text ? serve_check_word(what, text, MOST_REASON, err) : FDS_OK;
 }
 
 fds_status serve_api_payout(serve_call *call, fds_error *err) {

@@ -27,18 +27,18 @@ static serve_role find_role(const char *name) {
     return SERVE_NOBODY;
 }
 
-fds_status serve_check_word(const char *what, const char *word, fds_error *err) {
+fds_status serve_check_word(const char *what, const char *word, size_t most, fds_error *err) {
     size_t size = word ? strlen(word) : 0;
-    bool is_fine = size > 0 && size <= SERVE_ACCOUNT && fds__is_utf8(word);
+    bool is_fine = size > 0 && size <= most && fds__is_utf8(word);
     for (const char *at = word; is_fine && *at;) {
         uint32_t code;
         at += fds__utf8(at, &code);
         is_fine = !fds__is_control(code);
     }
-    return is_fine ? FDS_OK
-                   : fds__fail(err, FDS_ERR_USAGE,
-                               "%s must have 1 to %d bytes without control characters", what,
-                               SERVE_ACCOUNT);
+    return is_fine
+               ? FDS_OK
+               : fds__fail(err, FDS_ERR_USAGE,
+                           "%s must have 1 to %zu bytes without control characters", what, most);
 }
 
 /* ---- making keys ---- */
@@ -108,7 +108,7 @@ static fds_status check_owner(const char *role, const char *account, fds_error *
         return fds__fail(err, FDS_ERR_USAGE,
                          "`role` must be customer, provider, auditor or operator (got %s)%s",
                          role ? role : "", fds__hint(role ? role : "", role_names + 1, hint));
-    return serve_check_word("an account", account, err);
+    return serve_check_word("an account", account, SERVE_ACCOUNT, err);
 }
 
 fds_status fds_serve_key_add(const char *path, const char *role, const char *account,
@@ -146,7 +146,7 @@ fds_status fds_serve_login_add(const char *path, const char *role, const char *a
     char hash[SERVE_HASH];
     fds__text more = {0};
     account = account ? account : login;
-    TRY(serve_check_word("a login", login, err));
+    TRY(serve_check_word("a login", login, SERVE_ACCOUNT, err));
     TRY(check_owner(role, account, err));
     size_t size = password ? strlen(password) : 0;
     if (size < LEAST_PASSWORD || size > SERVE_PASSWORD)
@@ -198,8 +198,9 @@ static fds_status add_login(const json_t *line, const serve_key *owner, serve_ke
         fds__grow(&items, &out->login_capacity, out->login_count + 1, sizeof *out->logins, err);
     out->logins = items;
     TRY(status);
-    if (serve_check_word("a login", name, NULL) != FDS_OK || !hash || strlen(hash) >= SERVE_HASH ||
-        strncmp(hash, "$argon2id$", 10) != 0 || serve_logins_find(out, name))
+    if (serve_check_word("a login", name, SERVE_ACCOUNT, NULL) != FDS_OK || !hash ||
+        strlen(hash) >= SERVE_HASH || strncmp(hash, "$argon2id$", 10) != 0 ||
+        serve_logins_find(out, name))
         return FDS_ERR_FORMAT;
     serve_login *login = &out->logins[out->login_count++];
     *login = (serve_login){.role = owner->role};
@@ -217,7 +218,7 @@ static fds_status read_line(const char *path, size_t number, const char *text, s
     const char *account = json_string_value(json_object_get(line, "account"));
     owner.role = find_role(json_string_value(json_object_get(line, "role")));
     fds_status status = FDS_ERR_FORMAT;
-    if (owner.role && serve_check_word("an account", account, NULL) == FDS_OK) {
+    if (owner.role && serve_check_word("an account", account, SERVE_ACCOUNT, NULL) == FDS_OK) {
         snprintf(owner.account, sizeof owner.account, "%s", account);
         status = json_object_get(line, "login") ? add_login(line, &owner, out, err)
                                                 : add_key(line, &owner, out, err);

@@ -135,7 +135,7 @@ static fds_status open_model(serve_model *m, const char *line, size_t size,
     for (uint32_t c = 0; is_paid && !m->info.is_regression && c < m->info.classes; c++) {
         char what[FDS__PATH_MAX + 64];
         snprintf(what, sizeof what, "%s: to be paid for, the name of class %u", folder, c);
-        TRY(serve_check_word(what, fds__run_class_name(m->run, c), err));
+        TRY(serve_check_word(what, fds__run_class_name(m->run, c), SERVE_ACCOUNT, err));
     }
     const char *text = fds_run_describe(m->run);
     fds_sha256_hex(text, strlen(text), m->sha256);

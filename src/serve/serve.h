@@ -104,8 +104,8 @@ const serve_model *serve_models_find(const serve_models *models, const char *nam
 
 /* ---- keys.c ---- */
 
-/* Names of accounts and labels, as the ledger takes them. what: for messages. */
-fds_status serve_check_word(const char *what, const char *word, fds_error *err);
+/* UTF-8 of 1 to most bytes without control characters, as the ledger takes it. what: for messages. */
+fds_status serve_check_word(const char *what, const char *word, size_t most, fds_error *err);
 
 typedef enum serve_role {
     SERVE_NOBODY,
