@@ -133,8 +133,11 @@ void cli_help_all(void) {
         char call[64];
         snprintf(call, sizeof call, "%s %s", cli_commands[i]->name,
                  cli_commands[i]->operand ? cli_commands[i]->operand : "");
-        cli_wrap(cli_commands[i]->summary, printf("  fds %-18s", call), 24);
+        if (strncmp(call, "ledger ", 7) != 0) /* too many to be listed here */
+            cli_wrap(cli_commands[i]->summary, printf("  fds %-18s", call), 24);
     }
+    printf("  fds ledger COMMAND    keep accounts of customers and providers: see\n"
+           "                        fds ledger --help\n");
     printf("\n"
            "  fds help COMMAND      a command's options, with examples\n"
            "  fds version           the version, and what the engine runs on\n"

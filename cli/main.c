@@ -168,7 +168,7 @@ static int help_group(const char *group) {
     for (size_t i = 0; cli_commands[i]; i++) {
         if (strncmp(cli_commands[i]->name, group, strlen(group)) != 0)
             continue;
-        cli_wrap(cli_commands[i]->summary, printf("  fds %-18s", cli_commands[i]->name), 24);
+        cli_wrap(cli_commands[i]->summary, printf("  fds %-22s", cli_commands[i]->name), 28);
         examples = examples ? examples : cli_commands[i]->examples;
     }
     printf("\nExample:\n%.*s\n", (int)strcspn(examples, "\n"), examples);
