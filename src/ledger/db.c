@@ -16,7 +16,9 @@ static void add(char *out, size_t size, const char *part, size_t length) {
 /* "?name=value&name=value": values of passwords are left out. Names may be encoded. */
 static void add_parameters(char *out, size_t size, const char *part) {
     while (*part) {
-        size_t name = strcspn(part, "="), whole = 1 + strcspn(part + 1, "&");
+        size_t name = strcspn(part, "="), whole = 1;
+        while (part[whole] && part[whole] != '&')
+            whole++;
         bool is_secret =
             name < whole && (memmem(part, name, "password", 8) || memchr(part, '%', name));
         add(out, size, part, is_secret ? name + 1 : whole);

@@ -351,10 +351,6 @@ static fds_status check_entry(audit *a, const ledger_entry *e, fds_error *err) {
         return FAIL_ENTRY(a, e, err, "entry %llu is missing", (unsigned long long)a->state.size);
     if (e->at_ms < a->state.at_ms)
         return FAIL_ENTRY(a, e, err, "its time is before that of the entry before");
-    if (e->at_ms / LEDGER_DAY_MS != a->day) {
-        TRY(end_day(a, err));
-        a->day = e->at_ms / LEDGER_DAY_MS;
-    }
     if ((e->key != NULL) != (e->fingerprint.size == 32))
         return FAIL_ENTRY(a, e, err, "its key has no fingerprint");
     fds_error why = {0};
@@ -365,6 +361,10 @@ static fds_status check_entry(audit *a, const ledger_entry *e, fds_error *err) {
         return fds__fail(err, status, "%s", why.text);
     TRY(ledger_parts_read(&a->parts, e, &a->state, &a->ledger->unit, err));
     TRY(add_leaf(a, e, err));
+    if (e->at_ms / LEDGER_DAY_MS != a->day) { /* once the entry itself is known to be right */
+        TRY(end_day(a, err));
+        a->day = e->at_ms / LEDGER_DAY_MS;
+    }
     TRY(check_kind(a, e, err));
     if (ledger_state_post(&a->state, a->parts.postings, a->parts.count, &why) != FDS_OK)
         return FAIL_ENTRY(a, e, err, "%.200s", why.text);

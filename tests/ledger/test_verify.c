@@ -15,7 +15,7 @@ static void make_ledger(void) {
     fds_ledger *l = small_ledger();
     int64_t units;
     uint64_t index;
-    clock_ms = l->state.at_ms;
+    clock_ms = (l->state.at_ms / LEDGER_DAY_MS + 1) * LEDGER_DAY_MS + 9000000; /* a day ends at 9 */
     l->now_ms = fake_now;
     expect_ok(fds_ledger_topup(l, find(l, "acme"), 77, "invoice 7", "t1", NULL, &err), &err);
     for (int i = 0; i < 4; i++) {
