@@ -15,7 +15,7 @@ static void use(const oip_model *m, oip_request *r) {
     static const uint32_t labels[BATCH] = {0, 1, 2, 0};
     static const float probs[BATCH * CLASSES] = {0.5f, 0.25f};
     static const double numbers[BATCH * PLAYERS] = {0.5, NAN, 1e-300};
-    static const uint64_t receipts[BATCH] = {0, 1, UINT64_MAX, 7};
+    static const uint64_t receipts[BATCH] = {0, 1, INT64_MAX, 7};
     const oip_answers answers = {labels, probs, numbers, numbers, numbers, numbers};
     oip_body body, kept;
     fds__text text = {0}, packed = {0}, again = {0};
