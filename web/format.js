@@ -120,7 +120,7 @@ export function duration(seconds) {
     return plural(Math.round(seconds / 86400), "day");
 }
 
-// Errors of independent sums add in quadrature; one that is not known makes the sum not known.
+// Predictions share the errors of their run, so errors add up; one that is not known makes the sum not known.
 export function addErrors(a, b) {
-    return a === null || b === null ? null : Math.hypot(a, b);
+    return a === null || b === null ? null : a + b;
 }

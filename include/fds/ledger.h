@@ -223,8 +223,8 @@ FDS_API fds_status fds_ledger_statement_part(const fds_ledger *ledger, uint64_t 
                                              fds_ledger_cursor *at, size_t most,
                                              fds_write_function write, void *user, fds_error *err);
 /* Sums of a provider by day and label: {"earnings":[{"day","label","units","count","error"}]}. error is
- * the standard error of the units, as of predictions whose errors are independent; null where a stored
- * error is missing, and for days that the newest 1024 entries do not cover. */
+ * the standard error of the units: the sum of those of the predictions, which share the errors of their
+ * run; null where a stored error is missing, and for days that the newest 1024 entries do not cover. */
 FDS_API fds_status fds_ledger_earnings(const fds_ledger *ledger, uint64_t account, char **json,
                                        fds_error *err);
 /* Their sum: units, and predictions that paid anything. */

@@ -330,11 +330,12 @@ fds_status fds_ledger_statement(const fds_ledger *l, uint64_t account, const cha
 
 /* ---- earnings ---- */
 
-/* The variance of what the newest entries have paid an account, by day and label. */
+/* The error of what the newest entries have paid an account, by day and label. Predictions share the
+ * errors of their run, so errors add up, as in fds pay. */
 typedef struct {
     int64_t day;
     char label[LEDGER_NAME + 1];
-    double variance; /* units squared; NaN: an error is not known */
+    double error; /* units; NaN: one is not known */
 } spread;
 
 typedef struct {
@@ -378,7 +379,7 @@ static fds_status spread_entry(spreads *s, const ledger_entry *e, fds_error *err
             continue;
         TRY(share_errors(s->ledger, e, &errors, err));
         TRY(find_spread(s, e->at_ms / LEDGER_DAY_MS, e->label, &sum, err));
-        sum->variance += errors[i - 1] * errors[i - 1];
+        sum->error += errors[i - 1];
         break; /* a payee stands once in a run */
     }
     return FDS_OK;
@@ -413,7 +414,7 @@ static fds_status spread_entries(spreads *s, fds_error *err) {
 static double error_of(const spreads *s, int64_t day, const char *label) {
     for (size_t i = 0; day >= s->from && i < s->count; i++)
         if (s->items[i].day == day && strcmp(s->items[i].label, label) == 0)
-            return sqrt(s->items[i].variance);
+            return s->items[i].error;
     return NAN;
 }
 

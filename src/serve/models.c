@@ -117,7 +117,11 @@ static fds_status open_model(serve_model *m, const char *line, size_t size,
                              const fds_params *params, bool is_paid, fds_error *err) {
     const char *equals = memchr(line, '=', size);
     char folder[FDS__PATH_MAX];
-    size_t length = equals ? (size_t)(equals - line) : 0;
+    size_t length = equals ? (size_t)(equals - line) : size;
+    if (!equals)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`model` must be NAME=RUN, for example mnist=mnist.run (got %.*s)",
+                         (int)MIN(size, (size_t)100), line);
     TRY(check_name(line, length, err));
     snprintf(m->name, sizeof m->name, "%.*s", (int)length, line);
     snprintf(m->explain_name, sizeof m->explain_name, "%s%s", m->name, EXPLAIN);

@@ -317,7 +317,7 @@ static void earnings_have_the_errors_of_their_predictions(void **state) {
     assert_int_equal(json_array_size(list), 2);
     double six = json_real_value(json_object_get(json_array_get(list, 0), "error")),
            seven = json_real_value(json_object_get(json_array_get(list, 1), "error"));
-    assert_true(fabs(six - 2 * one) < 1e-9 * one && fabs(seven - one) < 1e-9 * one);
+    assert_true(fabs(six - 4 * one) < 1e-9 * one && fabs(seven - one) < 1e-9 * one);
     json_decref(root);
     fds_charge c = charge_of(l, 0, "acme", 1000000, NULL);
     c.errors = NULL;

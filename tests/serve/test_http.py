@@ -469,7 +469,7 @@ def https_needs_a_certificate_and_other_addresses_need_consent():
 
 @test
 def mistakes_of_the_command_are_named():
-    for words, code, phrase in (([], 2, "--model is missing"), (["--model", "x"], 2, "NAME=RUN"),
+    for words, code, phrase in (([], 2, "--model is missing"), (["--model", "x"], 2, "(got x)"),
                                 (["--model", "a/b=x"], 2, "NAME=RUN"), (["--model", "a.explain=x"], 2, "reserved"),
                                 (["--model", "a=none"], 1, "none"), (["extra"], 2, "is no option"),
                                 (["--model", f"a={the_run()}", "--model", f"a={the_run()}"], 2, "twice")):

@@ -164,7 +164,7 @@ export class Mock {
             if (!own || own.units === 0) continue;
             const key = `${at.slice(0, 10)} ${label}`,
                 sum = sums.get(key) ?? [0, 0, 0];
-            sums.set(key, [sum[0] + own.units, sum[1] + 1, Math.hypot(sum[2], own.unit_error)]);
+            sums.set(key, [sum[0] + own.units, sum[1] + 1, sum[2] + own.unit_error]);
         }
         return {
             name,
