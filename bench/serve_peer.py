@@ -2,8 +2,9 @@
 
 What a careful engineer would write in Python for the same work: the service model predicts, the explainer
 attributes, the money is divided by `clip`, and one row with the shares is committed before the answer.
-Less than fds does: no log, no balances of providers, no idempotency keys, no rate limits. A request's
-body is the picture as raw bytes, so that no JSON is parsed.
+A free answer has all values and shares. Less than fds does: no standard errors, no log, no balances of
+providers, no idempotency keys, no rate limits. A request's body is the picture as raw bytes, so that no
+JSON is parsed.
 
 Environment: PEER_WEIGHTS (an .npz with the explainer's layers w0, b0, w1, ...), PEER_MODELS (how many
 sub-models the explainer asks; 0: none), PEER_LEDGER (an SQLite file; unset: predictions are free).
@@ -14,6 +15,7 @@ import sqlite3
 import numpy as np
 import torch
 from fastapi import FastAPI, Request
+from fastapi.responses import JSONResponse
 from torch import nn
 from torch.nn import functional as F
 
@@ -79,13 +81,16 @@ async def infer(request: Request):
     values = explain(x, label)
     shares = np.maximum(values, 0)
     shares = shares / max(shares.sum(), 1e-12)
-    receipt = None
-    if ledger is not None:
+    answer = {"label": str(label), "probabilities": probs.tolist()}
+    if ledger is None:
+        answer |= {"values": values.tolist(), "shares": shares.tolist()}
+    else:
         units = np.floor(shares * PRICE).astype("<i8")
         units[int(shares.argmax())] += PRICE - int(units.sum())
         ledger.execute("BEGIN IMMEDIATE")
         ledger.execute("UPDATE balance SET units = units - ? WHERE customer = 'acme'", (PRICE,))
-        receipt = ledger.execute("INSERT INTO entry(customer, amount, label, shares, vals) VALUES('acme', ?, ?, ?, ?)",
-                                 (PRICE, label, units.tobytes(), values.tobytes())).lastrowid
+        row = ledger.execute("INSERT INTO entry(customer, amount, label, shares, vals) VALUES('acme', ?, ?, ?, ?)",
+                             (PRICE, label, units.tobytes(), values.tobytes()))
+        answer["receipt"] = row.lastrowid
         ledger.execute("COMMIT")
-    return {"label": str(label), "probabilities": probs.tolist(), "receipt": receipt}
+    return JSONResponse(answer)

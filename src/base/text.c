@@ -34,6 +34,17 @@ void fds__text_print(fds__text *text, const char *format, ...) {
         fds__text_add(text, part, (size_t)size);
 }
 
+void fds__text_int(fds__text *text, int64_t value) {
+    char digits[20], *at = digits + sizeof digits;
+    uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;
+    do
+        *--at = (char)('0' + left % 10);
+    while (left /= 10);
+    if (value < 0)
+        *--at = '-';
+    fds__text_add(text, at, (size_t)(digits + sizeof digits - at));
+}
+
 /* printf writes a comma in some locales. */
 static void put_point(char *number) {
     char *comma = strchr(number, ',');
@@ -50,6 +61,62 @@ void fds__text_digits(fds__text *text, int digits, double value) {
     char number[64];
     assert(digits >= 0 && digits <= 40);
     add_number(text, number, snprintf(number, sizeof number, "%.*g", digits, value));
+}
+
+/* Writes digit, point and the other eight of 10^8 <= m < 10^9, whose first digit stands for 10^e, as
+ * "%.9g" would; returns the end. */
+static char *put_nine(char *at, uint32_t m, int e) {
+    char digits[9];
+    int count = 9, point = e < -4 || e > 8 ? 1 : e + 1; /* digits before the point */
+    for (int i = 8; i >= 0; i--, m /= 10)
+        digits[i] = (char)('0' + m % 10);
+    while (count > 1 && digits[count - 1] == '0')
+        count--;
+    if (point <= 0) {
+        memcpy(at, "0.0000", (size_t)(2 - point));
+        at += 2 - point;
+    }
+    for (int i = 0; i < count || i < point; i++) {
+        if (i == point && i > 0)
+            *at++ = '.';
+        *at++ = i < 9 ? digits[i] : '0';
+    }
+    if (e < -4 || e > 8)
+        at += sprintf(at, "e%c%02d", e < 0 ? '-' : '+', abs(e));
+    return at;
+}
+
+void fds__text_nine(fds__text *text, double value) {
+    static const double tens[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                  1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
+                                  1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22}; /* all exact */
+    enum { SMALLEST = -14 };
+    char number[40], *at = number;
+    double size = fabs(value);
+    int e = SMALLEST;
+    if (!(size >= 1e-14 && size < 1e9)) {
+        if (size == 0)
+            fds__text_add(text, "0", 1);
+        else
+            fds__text_digits(text, 9, value);
+        return;
+    }
+    while (e < 8 && size >= (e < -1 ? 1 / tens[-e - 1] : tens[e + 1]))
+        e++;
+    double scaled = size * tens[8 - e];
+    uint32_t m = (uint32_t)(scaled + 0.5);
+    if (m < 100000000) { /* 1/10^k is rounded, so e may be one too large */
+        e--;
+        m = (uint32_t)(size * tens[8 - e] + 0.5);
+    }
+    if (m >= 1000000000) {
+        e++;
+        m /= 10;
+    }
+    if (value < 0)
+        *at++ = '-';
+    at = put_nine(at, m, e);
+    fds__text_add(text, number, (size_t)(at - number));
 }
 
 void fds__text_fixed(fds__text *text, int decimals, double value) {

@@ -190,9 +190,10 @@ typedef struct fds__explainer_params {
 fds__deep_params fds__explainer_net(const fds__explainer_params *params, fds_shape shape,
                                     size_t outputs, size_t batch);
 /* Values of count inputs before normalisation, per player also where the network's outputs are
- * groups. x (count, shape) normalised; values (count, classes, players). */
+ * groups. x (count, shape) normalised; values (count, players) of the labels, (count, classes, players)
+ * if labels is NULL. */
 fds_status fds__explainer_run(fds__explainer *explainer, const float *x, size_t count,
-                              float *values, fds_error *err);
+                              const uint32_t *labels, float *values, fds_error *err);
 /* safetensors: the network's tensors, with everything needed to use it in the metadata. */
 fds_status fds__explainer_save(const fds__explainer *explainer, const char *path, fds_error *err);
 /* groups: of the players; may be NULL unless the network's outputs are groups. FDS_ERR_SHAPE when

@@ -22,11 +22,17 @@
 
 #define FORMAT "fds-explainer 1"
 enum { STORED_BATCH = 2 }; /* batch norm needs more than one */
+enum { ROWS = 64 };        /* inputs that pass the dense layers together */
 
 struct fds__explainer {
     fds__deep *net; /* holds the tensors */
-    /* Made at the first answer. One input at a time: other sizes of batch round differently, and an
-     * input's values must not depend on which others are explained with it. */
+    /* What answers, made at the first answer. An input's values must not depend on which others are
+     * explained with it: dense layers see to that; infer rounds differently in each size of batch, so
+     * it takes one input at a time. */
+    fds__dense *
+        *layers; /* (layer_count) of mlp and linear in f32, and a head for each class; or NULL */
+    size_t layer_count;
+    float *hidden[2]; /* (ROWS, the widest layer) */
     fds__deep_infer *infer;
     size_t players, outputs;
     uint32_t classes;
@@ -87,6 +93,11 @@ fds_status learn_explainer_create(const char *network, fds__precision precision,
 void fds__explainer_free(fds__explainer *e) {
     if (!e)
         return;
+    for (size_t i = 0; e->layers && i < e->layer_count; i++)
+        fds__dense_free(e->layers[i]);
+    fds__free(e->layers);
+    fds__free(e->hidden[0]);
+    fds__free(e->hidden[1]);
     fds__deep_infer_free(e->infer);
     fds__deep_free(e->net);
     fds_groups_free(e->groups);
@@ -96,29 +107,109 @@ void fds__explainer_free(fds__explainer *e) {
 
 fds__deep *learn_explainer_net(fds__explainer *e) { return e->net; }
 
-/* ---- answers ---- */
+/* ---- dense layers ---- */
 
-/* values (classes, players) from u (outputs) */
-static void spread(const fds__explainer *e, const float *u, float *values) {
-    size_t each = e->outputs / e->classes;
-    for (size_t y = 0; y < e->classes; y++, u += each, values += e->players)
-        for (size_t i = 0; i < e->players; i++) {
-            const uint32_t *members;
-            size_t g = e->groups ? fds_groups_of(e->groups, i) : i;
-            size_t count = e->groups ? fds_groups_members(e->groups, g, &members) : 1;
-            values[i] = (float)(e->scale * (double)u[g] / (double)count);
-        }
+static bool is_dense(const fds__explainer *e) {
+    const fds__deep_params *params = fds__deep_get_params(e->net);
+    return params->precision == FDS__PRECISION_F32 &&
+           (!strcmp(params->network, "mlp") || !strcmp(params->network, "linear"));
 }
 
-fds_status fds__explainer_run(fds__explainer *e, const float *x, size_t count, float *values,
-                              fds_error *err) {
-    size_t sample = fds__shape_size(e->shape), size = e->classes * e->players;
+/* The layer of tensors 2i and 2i+1; the last one as a head for each class. */
+static fds_status make_layer(fds__explainer *e, size_t i, float *w, float *bias, fds_error *err) {
+    const fds__deep_tensor t = fds__deep_tensor_at(e->net, 2 * i);
+    size_t hidden = e->layer_count - e->classes, each = e->outputs / e->classes;
+    TRY(fds__deep_read(e->net, 2 * i, FDS__DEEP_VALUE, w, err));
+    TRY(fds__deep_read(e->net, 2 * i + 1, FDS__DEEP_VALUE, bias, err));
+    if (i < hidden)
+        return fds__dense_create(t.dims[1], t.dims[0], w, bias, true, &e->layers[i], err);
+    for (size_t y = 0; y < e->classes; y++)
+        TRY(fds__dense_create(t.dims[1], each, w + y * each * t.dims[1], bias + y * each, false,
+                              &e->layers[hidden + y], err));
+    return FDS_OK;
+}
+
+static fds_status make_layers(fds__explainer *e, fds_error *err) {
+    size_t tensors = fds__deep_tensor_count(e->net), largest = 0, width = 0;
+    for (size_t i = 0; i < tensors; i++)
+        largest = MAX(largest, fds__deep_tensor_at(e->net, i).count);
+    OWNED float *w = NULL, *bias = NULL;
+    TRY(RESERVE(w, largest, 1, err));
+    TRY(RESERVE(bias, largest, 1, err));
+    e->layer_count = tensors / 2 - 1 + e->classes;
+    TRY(RESERVE(e->layers, e->layer_count, 1, err));
+    for (size_t i = 0; i < tensors / 2; i++)
+        TRY(make_layer(e, i, w, bias, err));
+    for (size_t i = 0; i < e->layer_count; i++)
+        width = MAX(width, fds__dense_width(e->layers[i]));
+    TRY(RESERVE(e->hidden[0], ROWS, width, err));
+    return RESERVE(e->hidden[1], ROWS, width, err);
+}
+
+/* ---- answers ---- */
+
+/* values (players) of one class from u, its outputs */
+static void spread(const fds__explainer *e, const float *u, float *values) {
+    for (size_t i = 0; i < e->players; i++) {
+        const uint32_t *members;
+        size_t g = e->groups ? fds_groups_of(e->groups, i) : i;
+        size_t count = e->groups ? fds_groups_members(e->groups, g, &members) : 1;
+        values[i] = (float)(e->scale * (double)u[g] / (double)count);
+    }
+}
+
+/* Up to ROWS inputs: values of the given labels, or of all classes. */
+static void run_layers(fds__explainer *e, const float *x, size_t count, const uint32_t *labels,
+                       float *values) {
+    size_t row = fds__shape_size(e->shape), hidden = e->layer_count - e->classes;
+    const float *from = x;
+    for (size_t i = 0; i < hidden; i++) {
+        float *to = e->hidden[i % 2];
+        fds__dense_run(e->layers[i], from, row, count, to);
+        row = fds__dense_width(e->layers[i]);
+        from = to;
+    }
+    float *u = e->hidden[hidden % 2];
+    for (size_t y = 0; y < e->classes; y++) {
+        const fds__dense *head = e->layers[hidden + y];
+        if (!labels)
+            fds__dense_run(head, from, row, count, u);
+        for (size_t k = 0; k < count; k++) {
+            float *own = u + k * fds__dense_width(head);
+            if (labels && labels[k] != y)
+                continue;
+            if (labels)
+                fds__dense_run(head, from + k * row, row, 1, own);
+            spread(e, own, values + (labels ? k : k * e->classes + y) * e->players);
+        }
+    }
+}
+
+static fds_status run_network(fds__explainer *e, const float *x, size_t count,
+                              const uint32_t *labels, float *values, fds_error *err) {
+    size_t sample = fds__shape_size(e->shape), each = e->outputs / e->classes;
     if (!e->infer)
         TRY(fds__deep_infer_create(e->net, 1, &e->infer, err));
-    for (size_t i = 0; i < count; i++) {
-        TRY(fds__deep_infer_run(e->infer, x + i * sample, 1, e->u, err));
-        spread(e, e->u, values + i * size);
+    for (size_t k = 0; k < count; k++) {
+        TRY(fds__deep_infer_run(e->infer, x + k * sample, 1, e->u, err));
+        for (size_t y = labels ? labels[k] : 0; y < (labels ? labels[k] + 1 : e->classes); y++) {
+            spread(e, e->u + y * each, values);
+            values += e->players;
+        }
     }
+    return FDS_OK;
+}
+
+fds_status fds__explainer_run(fds__explainer *e, const float *x, size_t count,
+                              const uint32_t *labels, float *values, fds_error *err) {
+    size_t sample = fds__shape_size(e->shape), each = (labels ? 1 : e->classes) * e->players;
+    if (!is_dense(e))
+        return run_network(e, x, count, labels, values, err);
+    if (!e->layers)
+        TRY(make_layers(e, err));
+    for (size_t first = 0; first < count; first += ROWS)
+        run_layers(e, x + first * sample, MIN(count - first, (size_t)ROWS),
+                   labels ? labels + first : NULL, values + first * each);
     return FDS_OK;
 }
 

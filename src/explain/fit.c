@@ -321,7 +321,7 @@ static fds_status ask_network(const fit *f, fds__comparison *c, fds_error *err) 
     size_t first = f->inputs - c->inputs, count = c->inputs * f->classes * f->n;
     OWNED float *raw = NULL;
     TRY(RESERVE(raw, count, 1, err));
-    TRY(fds__explainer_run(f->explainer, x->values + first * x->size, c->inputs, raw, err));
+    TRY(fds__explainer_run(f->explainer, x->values + first * x->size, c->inputs, NULL, raw, err));
     for (size_t i = 0; i < count; i++)
         c->values[i] = (double)raw[i];
     return FDS_OK;

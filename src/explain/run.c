@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    CHUNK_VALUES = 1 << 22, /* values of all labels and players in memory at a time */
+    CHUNK_VALUES = 1 << 22, /* values in memory at a time */
     CHUNK_INPUTS = 256,
     PROGRAM_INPUTS = 1 << 14, /* a program starts anew for each chunk */
 };
@@ -31,7 +31,7 @@ struct fds_run {
     fds__bank *first; /* the sub-models that the probe sees, or that answer by least squares */
     fds__bank *bank;  /* all sub-models, opened for its first answer */
     fds_dataset *samples;
-    float *raw; /* (chunk, classes, players) */
+    float *raw; /* (chunk, players) */
     size_t chunk;
     char error_source[80];
 };
@@ -156,7 +156,7 @@ static fds_status open_first(fds_run *run, const char *path, fds_error *err) {
         TRY(fds__probe_load(path, r->settings.probes, r->info.players, r->info.classes, &run->probe,
                             err));
     return open_models(run, run->plans.probes, choice->is_bank ? &choice->strengths : NULL,
-                       run->explainer_threads, &run->first, err);
+                       run->threads, &run->first, err);
 }
 
 static fds_status open_calibration(fds_run *run, fds_error *err) {
@@ -190,10 +190,9 @@ static fds_status open_explainer(fds_run *run, fds_error *err) {
         TRY(open_calibration(run, err));
     if (run->first)
         return FDS_OK;
-    size_t each = r->info.players * r->info.classes;
     size_t most = run->program ? PROGRAM_INPUTS : CHUNK_INPUTS;
-    run->chunk = MAX((size_t)1, MIN(most, CHUNK_VALUES / each));
-    return RESERVE(run->raw, run->chunk, each, err);
+    run->chunk = MAX((size_t)1, MIN(most, CHUNK_VALUES / r->info.players));
+    return RESERVE(run->raw, run->chunk, r->info.players, err);
 }
 
 static fds_status open_parts(fds_run *run, fds_error *err) {
@@ -432,13 +431,11 @@ static void keep_ends(const fds_run *run, const part *p, bool is_given, const fd
 /* The explainer's values, not yet normalised. */
 static fds_status explain_by_network(fds_run *run, const part *p, const fds__answers *out,
                                      fds_error *err) {
-    size_t classes = run->record.info.classes, n = run->record.info.players;
-    TRY(fds__explainer_run(run->explainer, p->x->values, p->count, run->raw, err));
-    for (size_t x = 0; x < p->count; x++) {
-        size_t at = p->first + x, y = out->labels[at];
-        for (size_t i = 0; i < n; i++)
-            out->values[at * n + i] = run->raw[(x * classes + y) * n + i];
-    }
+    size_t n = run->record.info.players;
+    TRY(fds__explainer_run(run->explainer, p->x->values, p->count, out->labels + p->first, run->raw,
+                           err));
+    for (size_t i = 0; i < p->count * n; i++)
+        out->values[p->first * n + i] = (double)run->raw[i];
     return FDS_OK;
 }
 

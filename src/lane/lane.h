@@ -10,6 +10,7 @@
  *   layers.c    the stages of layers that are neither products nor maps
  *   train.c     epochs, their order, optimizer, stopping rule; prediction
  *   tangent.c   the neural tangent kernel
+ *   dense.c     a fully connected layer of a large network, for any number of samples
  *   many.c      a few inputs, many networks; many_kernel.c its arithmetic
  *   kernels.c   the arithmetic, compiled for each instruction set; layer_kernels.c that of layers.c,
  *               winograd_kernels.c that of winograd.c
@@ -114,6 +115,20 @@ static inline size_t fds__net_features(const fds_net *net) {
 /* Allocates what training on that many members needs: training then allocates nothing. */
 fds_status fds__lane_reserve(fds_lane *lane, size_t members, size_t batch, fds_error *err);
 size_t fds__lane_bytes(const fds_lane *lane); /* of memory that it has allocated */
+
+/* ---- dense.c: a fully connected layer of a large network ----
+ *
+ * What a sample gives depends neither on the others nor on the instruction set. */
+typedef struct fds__dense fds__dense;
+
+/* w (outputs, inputs), bias (outputs): copied. */
+fds_status fds__dense_create(size_t inputs, size_t outputs, const float *w, const float *bias,
+                             bool is_relu, fds__dense **out, fds_error *err);
+void fds__dense_free(fds__dense *layer); /* NULL is fine */
+/* Floats of a row of y: the outputs, and what fills the last vector. */
+size_t fds__dense_width(const fds__dense *layer);
+/* Rows of x are x_row floats apart. Rows of y are side by side. */
+void fds__dense_run(const fds__dense *layer, const float *x, size_t x_row, size_t count, float *y);
 
 /* ---- many.c: a few inputs for thousands of networks of one architecture ----
  *

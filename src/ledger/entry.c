@@ -211,9 +211,15 @@ void ledger_share_text(const ledger_entry *e, size_t i, const char *account, int
     fds__sha256((fds__bytes[]){{e->salt, sizeof e->salt}, {"share", 5}, {number, (size_t)digits}},
                 3, salt);
     ledger_hex(salt, sizeof salt, hex);
-    fds__text_print(out, "fds share v1\nentry %llu\naccount ", (unsigned long long)e->index);
+    fds__text_add(out, "fds share v1\nentry ", 19);
+    fds__text_int(out, (int64_t)e->index);
+    fds__text_add(out, "\naccount ", 9);
     fds__text_add(out, account, strlen(account));
-    fds__text_print(out, "\nunits %lld\nsalt %s\n", (long long)units, hex);
+    fds__text_add(out, "\nunits ", 7);
+    fds__text_int(out, units);
+    fds__text_add(out, "\nsalt ", 6);
+    fds__text_add(out, hex, 64);
+    fds__text_add(out, "\n", 1);
 }
 
 fds_status ledger_share_hashes(const ledger_entry *e, const ledger_state *s,

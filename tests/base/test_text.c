@@ -137,6 +137,60 @@ static void any_number_is_read_back_to_the_bit(void **state) {
     }
 }
 
+static void integers_are_those_of_printf(void **state) {
+    (void)state;
+    static const int64_t cases[] = {0, 1, -1, 9, 10, -1234567890123, INT64_MAX, INT64_MIN};
+    char wanted[32];
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        fds__text text = {0};
+        fds__text_int(&text, cases[i]);
+        snprintf(wanted, sizeof wanted, "%lld", (long long)cases[i]);
+        assert_string_equal(text.data, wanted);
+        fds__free(text.data);
+    }
+}
+
+static void nine_digits_are_those_of_printf(void **state) {
+    (void)state;
+    static const double edges[] = {0,
+                                   -0.0,
+                                   1,
+                                   -1,
+                                   1e8,
+                                   999999999,
+                                   1e9,
+                                   9.9999999949999,
+                                   9.999999995000001,
+                                   0.0001,
+                                   0.00009999999999,
+                                   1e-5,
+                                   1e-14,
+                                   9.9e-15,
+                                   0.1,
+                                   0.5,
+                                   123456789,
+                                   0.25,
+                                   100,
+                                   1e-10,
+                                   1234567.895,
+                                   DBL_MAX,
+                                   DBL_MIN,
+                                   (double)INFINITY,
+                                   0.000999999999999};
+    fds_rng rng = fds_rng_make(2, 5000, 0, 0);
+    char wanted[64];
+    for (size_t i = 0; i < COUNT(edges) + (IS_SLOW_BUILD ? 5000 : 200000); i++) {
+        double value = i < COUNT(edges)
+                           ? edges[i]
+                           : (fds_rng_unit(&rng) - 0.5) * pow(10, 30 * fds_rng_unit(&rng) - 18);
+        const char *got = written(fds__text_nine, value);
+        snprintf(wanted, sizeof wanted, "%.9g", value == 0 ? 0 : value);
+        if (strcmp(got, wanted) != 0) /* only where two are equally near */
+            assert_true(fabs(strtod(got, NULL) - value) <=
+                        fabs(strtod(wanted, NULL) - value) * (1 + 1e-6));
+    }
+}
+
 static void digits_and_decimals_are_as_asked_for(void **state) {
     (void)state;
     assert_string_equal(written(as_three, 1234.5678), "1.23e+03");
@@ -205,6 +259,8 @@ int main(void) {
         cmocka_unit_test(a_part_of_1024_bytes_is_too_long_to_print),
         cmocka_unit_test(numbers_have_the_fewest_digits),
         cmocka_unit_test(any_number_is_read_back_to_the_bit),
+        cmocka_unit_test(integers_are_those_of_printf),
+        cmocka_unit_test(nine_digits_are_those_of_printf),
         cmocka_unit_test(digits_and_decimals_are_as_asked_for),
         cmocka_unit_test(csv_fields_are_quoted_and_never_run_as_formulas),
         cmocka_unit_test_setup_teardown(numbers_have_a_point_in_every_locale, scratch_setup,

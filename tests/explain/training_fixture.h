@@ -162,7 +162,8 @@ static inline double *answers_of(fds__explainer *explainer, const fds__training 
     float *raw = need(count * labels * n, sizeof *raw);
     double *values = need(count * labels * n, sizeof *values);
     fds_error err;
-    expect_ok(fds__explainer_run(explainer, training->x + first * sample, count, raw, &err), &err);
+    expect_ok(fds__explainer_run(explainer, training->x + first * sample, count, NULL, raw, &err),
+              &err);
     for (size_t i = 0; i < count * labels * n; i++)
         values[i] = raw[i];
     for (size_t c = 0; c < count * labels; c++) {
