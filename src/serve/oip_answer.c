@@ -32,11 +32,17 @@ void oip_write_error(fds__text *out, const char *message) {
     ADD(out, "}");
 }
 
-/* Nine digits tell floats apart, and are far more than values are known to; raw tensors have all. JSON
- * has no NaN. */
-static void write_number(fds__text *out, double value) {
+/* Nine digits: values are known to far fewer, and raw tensors have all. JSON has no NaN. */
+static void write_double(fds__text *out, double value) {
     if (isfinite(value))
         fds__text_nine(out, value);
+    else
+        ADD(out, "null");
+}
+
+static void write_float(fds__text *out, float value) {
+    if (isfinite(value))
+        fds__text_float(out, value);
     else
         ADD(out, "null");
 }
@@ -115,9 +121,9 @@ static void write_item(writer *w, oip_output what, size_t i) {
     else if (what == OIP_RECEIPT)
         leave_hole(w, i);
     else if (what == OIP_PROBABILITIES)
-        write_number(out, (double)w->answers->probs[i]);
+        write_float(out, w->answers->probs[i]);
     else
-        write_number(out, doubles_of(w, what)[i]);
+        write_double(out, doubles_of(w, what)[i]);
 }
 
 static void write_items(writer *w, oip_output what, size_t first, size_t count) {
