@@ -131,6 +131,32 @@ FDS_API fds_status fds_ledger_charge(fds_ledger *ledger, fds_charge *charges, si
  * run, that of the payment. Reads customer, key and fingerprint only, and pays nothing. */
 FDS_API fds_status fds_ledger_repeat(fds_ledger *ledger, fds_charge *charge, fds_error *err);
 
+/* ==== Audited predictions =================================================================== */
+
+/* What the sub-models of a run say about a prediction that was paid: what audits compare its payment
+ * with. */
+typedef struct fds_audited {
+    uint64_t entry;      /* of the prediction */
+    const float *values; /* (payees of its run), as of fds_charge, by the bank */
+    const float *errors; /* (payees) their standard errors */
+    double score;        /* how unlike the calibrated inputs the input is; NaN: not known */
+} fds_audited;
+
+/* Adds rows (they are never changed), in one transaction. FDS_ERR_CONFLICT: the entry has one.
+ * FDS_ERR_USAGE: the entry is no prediction, or a value is not finite. A ledger made by an earlier
+ * version has no table for them, and gets it now. */
+FDS_API fds_status fds_ledger_add_audited(fds_ledger *ledger, const fds_audited *rows, size_t count,
+                                          fds_error *err);
+/* Calls `take` for each row from an entry on, in the order of entries. What take gets lives until it
+ * returns. */
+typedef fds_status (*fds_audited_function)(void *user, const fds_audited *row, fds_error *err);
+FDS_API fds_status fds_ledger_audited(const fds_ledger *ledger, uint64_t from,
+                                      fds_audited_function take, void *user, fds_error *err);
+/* The rows of predictions of a day ("2026-11-18"): how many there are, and the SHA-256 over them, which
+ * a note of the log vouches for (docs/ledger.md). */
+FDS_API fds_status fds_ledger_audited_day(const fds_ledger *ledger, const char *day, uint64_t *rows,
+                                          uint8_t sha256[32], fds_error *err);
+
 /* ==== Other entries ========================================================================= */
 
 /* Who is answerable for what follows. */

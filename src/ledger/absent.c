@@ -52,6 +52,18 @@ fds_status fds_ledger_charge(fds_ledger *ledger, fds_charge *charges, size_t cou
                              fds_error *err) {
     return fail(err);
 }
+fds_status fds_ledger_add_audited(fds_ledger *ledger, const fds_audited *rows, size_t count,
+                                  fds_error *err) {
+    return fail(err);
+}
+fds_status fds_ledger_audited(const fds_ledger *ledger, uint64_t from, fds_audited_function take,
+                              void *user, fds_error *err) {
+    return fail(err);
+}
+fds_status fds_ledger_audited_day(const fds_ledger *ledger, const char *day, uint64_t *rows,
+                                  uint8_t sha256[32], fds_error *err) {
+    return fail(err);
+}
 fds_status fds_ledger_settle(fds_ledger *ledger, fds_error *err) { return fail(err); }
 fds_status fds_ledger_repeat(fds_ledger *ledger, fds_charge *charge, fds_error *err) {
     return fail(err);

@@ -350,7 +350,7 @@ fds_status fds_ledger_backup(const fds_ledger *l, const char *path, fds_error *e
                          path ? path : "none");
     snprintf(partial, sizeof partial, "%.*s.partial", FDS__PATH_MAX - 16, path);
     unlink(partial);
-    fds_status status = db_copy(l->db, ledger_make_tables, partial, err);
+    fds_status status = db_copy(l->db, ledger_tables_of(l), partial, err);
     if (status == FDS_OK)
         status = sync_file(partial, err);
     if (status == FDS_OK && rename(partial, path) != 0)

@@ -76,7 +76,7 @@ static fds_status set_unit(fds_ledger *l, const char *currency, uint64_t decimal
     return FDS_OK;
 }
 
-static fds_status put_meta(fds_ledger *l, const char *name, const char *value, fds_error *err) {
+fds_status ledger_put_meta(fds_ledger *l, const char *name, const char *value, fds_error *err) {
     db_query *q;
     TRY(ledger_query(l, LEDGER_Q_ADD_META, &q, err));
     db_bind_text(q, 1, name);
@@ -87,7 +87,7 @@ static fds_status put_meta(fds_ledger *l, const char *name, const char *value, f
 static fds_status put_meta_number(fds_ledger *l, const char *name, int value, fds_error *err) {
     char text[16];
     snprintf(text, sizeof text, "%d", value);
-    return put_meta(l, name, text, err);
+    return ledger_put_meta(l, name, text, err);
 }
 
 fds_status ledger_meta(const fds_ledger *l, const char *name, char *out, size_t size,
@@ -107,7 +107,7 @@ fds_status ledger_meta(const fds_ledger *l, const char *name, char *out, size_t 
 }
 
 static fds_status read_meta(fds_ledger *l, fds_error *err) {
-    char format[16], currency[16], decimals[16], debts[16];
+    char format[16], currency[16], decimals[16], debts[16], audited[16];
     TRY(ledger_meta(l, "format", format, sizeof format, err));
     if (strcmp(format, "1") != 0)
         return fds__fail(err, FDS_ERR_UNSUPPORTED,
@@ -118,6 +118,10 @@ static fds_status read_meta(fds_ledger *l, fds_error *err) {
     TRY(ledger_meta(l, "debts", debts, sizeof debts, err));
     TRY(ledger_meta(l, "origin", l->origin, sizeof l->origin, err));
     TRY(ledger_meta(l, "vkey", l->vkey, sizeof l->vkey, err));
+    fds_status found = ledger_meta(l, "audited", audited, sizeof audited, NULL);
+    l->has_audited = found == FDS_OK;
+    if (found != FDS_ERR_CORRUPT) /* there is none: it was made before */
+        TRY(found);
     bool is_right = strlen(decimals) == 1 && *decimals >= '0' && *decimals <= '9' &&
                     (strcmp(debts, "0") == 0 || strcmp(debts, "1") == 0);
     l->state.has_debts = strcmp(debts, "1") == 0;
@@ -156,11 +160,13 @@ fds_status ledger_open_account(fds_ledger *l, fds_account_kind kind, const char 
 static fds_status fill(fds_ledger *l, fds_error *err) {
     TRY(ledger_make_tables(l->db, err));
     TRY(put_meta_number(l, "format", LEDGER_FORMAT, err));
-    TRY(put_meta(l, "currency", l->unit.currency, err));
+    TRY(ledger_put_meta(l, "currency", l->unit.currency, err));
     TRY(put_meta_number(l, "decimals", l->unit.decimals, err));
     TRY(put_meta_number(l, "debts", l->state.has_debts, err));
-    TRY(put_meta(l, "origin", l->origin, err));
-    TRY(put_meta(l, "vkey", l->vkey, err));
+    TRY(ledger_put_meta(l, "origin", l->origin, err));
+    TRY(ledger_put_meta(l, "vkey", l->vkey, err));
+    TRY(ledger_put_meta(l, "audited", "1", err));
+    l->has_audited = true;
     json_t *about = json_pack("{s:i, s:s, s:i, s:b, s:s}", "format", LEDGER_FORMAT, "currency",
                               l->unit.currency, "decimals", l->unit.decimals, "debts",
                               (int)l->state.has_debts, "origin", l->origin);

@@ -9,6 +9,7 @@
  *   ledger.c    creating, opening, accounts
  *   book.c      new entries: predictions
  *   people.c    new entries: top-ups, payouts, corrections, notes
+ *   audited.c   what the bank says about predictions that were paid
  *   runs.c      runs and their payees
  *   look.c      one entry, statements and earnings for people
  *   list.c      many entries; sums of all
@@ -243,6 +244,8 @@ enum ledger_query {
     LEDGER_Q_META,
     LEDGER_Q_ADD_META,
     LEDGER_Q_REPEATED,
+    LEDGER_Q_AUDITED, /* from entry $1 on, at most $2: entry, vals, errors, score */
+    LEDGER_Q_ADD_AUDITED,
     LEDGER_QUERIES
 };
 
@@ -259,6 +262,7 @@ struct fds_ledger {
     db_query *queries[LEDGER_QUERIES]; /* prepared when first needed */
     char path[FDS__PATH_MAX];          /* for messages: without passwords */
     bool can_write;
+    bool has_audited; /* the table of audited predictions */
     ledger_unit unit;
     char origin[LOG_NAME + 1], vkey[LOG_VKEY];
     log_key key;
@@ -300,8 +304,13 @@ fds_status ledger_query(const fds_ledger *ledger, enum ledger_query which, db_qu
 /* FDS_ERR_CORRUPT, naming the ledger. */
 __attribute__((format(printf, 3, 4))) fds_status
 ledger_fail(const fds_ledger *ledger, fds_error *err, const char *format, ...);
-/* Tables, indexes and triggers. */
+/* Tables, indexes and triggers: those of all ledgers; the table of audited predictions, which one made
+ * by an earlier version lacks; both. */
+fds_status ledger_make_first_tables(db *d, fds_error *err);
+fds_status ledger_make_audited(db *d, fds_error *err);
 fds_status ledger_make_tables(db *d, fds_error *err);
+/* Those that this ledger has. */
+db_make ledger_tables_of(const fds_ledger *ledger);
 /* After a commit of unknown outcome: finds it out, and reads everything again if it has happened.
  * Begin does it as well; functions that look at balances or names before do it first. */
 fds_status ledger_settle(fds_ledger *ledger, fds_error *err);
@@ -309,6 +318,9 @@ fds_status ledger_settle(fds_ledger *ledger, fds_error *err);
  * the failure to commit. After a failure nothing has happened, or the ledger is in doubt. */
 fds_status ledger_begin(fds_ledger *ledger, fds_error *err);
 fds_status ledger_end(fds_ledger *ledger, fds_status status, fds_error *err);
+/* The same for a transaction without entries, that has written other rows. If the commit fails, these
+ * may be there all the same. */
+fds_status ledger_end_rows(fds_ledger *ledger, fds_status status, fds_error *err);
 /* Numbers, salts and writes an entry, whose postings are applied to the balances. index, at_ms,
  * postings, salt and leaf are set here. */
 fds_status ledger_add(fds_ledger *ledger, ledger_entry *entry, const fds_posting *postings,
@@ -343,6 +355,12 @@ fds_status ledger_look_up(const fds_ledger *ledger, ledger_entry_kind kind, uint
                           const char *key, const uint8_t fingerprint[32], ledger_first_use *out,
                           fds_error *err);
 
+/* ---- audited.c ---- */
+
+/* The number of the first entry that is not before a time. */
+fds_status ledger_first_at(const fds_ledger *ledger, int64_t at_ms, uint64_t *index,
+                           fds_error *err);
+
 /* ---- look.c ---- */
 
 /* An entry as fds_ledger_entry has it, without the kept answer unless has_answer. */
@@ -353,6 +371,8 @@ fds_status ledger_entry_json(const fds_ledger *ledger, uint64_t index, uint64_t 
 
 /* Reads accounts, runs and the log; after a failure the state is as before. */
 fds_status ledger_load(fds_ledger *ledger, fds_error *err);
+/* Adds a row to the table meta. */
+fds_status ledger_put_meta(fds_ledger *ledger, const char *name, const char *value, fds_error *err);
 /* A text of the table meta, cut to size; FDS_ERR_CORRUPT: there is none. */
 fds_status ledger_meta(const fds_ledger *ledger, const char *name, char *out, size_t size,
                        fds_error *err);

@@ -58,9 +58,13 @@ static const char *const sql[LEDGER_QUERIES] = {
     [LEDGER_Q_ADD_META] = "INSERT INTO meta(name, value) VALUES($1, $2)",
     [LEDGER_Q_REPEATED] = "SELECT max(idx) FROM entry WHERE key IS NOT NULL GROUP BY customer, key "
                           "HAVING count(*) > 1 ORDER BY 1 LIMIT 1",
+    [LEDGER_Q_AUDITED] =
+        "SELECT entry, vals, errors, score FROM audited WHERE entry >= $1 ORDER BY entry LIMIT $2",
+    [LEDGER_Q_ADD_AUDITED] =
+        "INSERT INTO audited(entry, vals, errors, score) VALUES($1, $2, $3, $4)",
 };
 
-fds_status ledger_make_tables(db *d, fds_error *err) {
+fds_status ledger_make_first_tables(db *d, fds_error *err) {
     TRY(db_run(
         d,
         "CREATE TABLE meta(name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;"
@@ -84,6 +88,23 @@ fds_status ledger_make_tables(db *d, fds_error *err) {
         " note TEXT NOT NULL) STRICT",
         err));
     return db_protect(d, "entry", err);
+}
+
+fds_status ledger_make_audited(db *d, fds_error *err) {
+    TRY(db_run(d,
+               "CREATE TABLE audited(entry INTEGER PRIMARY KEY REFERENCES entry(idx),"
+               " vals BLOB NOT NULL, errors BLOB NOT NULL, score REAL) STRICT",
+               err));
+    return db_protect(d, "audited", err);
+}
+
+fds_status ledger_make_tables(db *d, fds_error *err) {
+    TRY(ledger_make_first_tables(d, err));
+    return ledger_make_audited(d, err);
+}
+
+db_make ledger_tables_of(const fds_ledger *l) {
+    return l->has_audited ? ledger_make_tables : ledger_make_first_tables;
 }
 
 /* ---- queries ---- */
@@ -385,6 +406,18 @@ fds_status ledger_end(fds_ledger *l, fds_status status, fds_error *err) {
             ledger_state_keep(&l->state);
             return FDS_OK;
         }
+    }
+    undo(l);
+    return status;
+}
+
+fds_status ledger_end_rows(fds_ledger *l, fds_status status, fds_error *err) {
+    if (status == FDS_OK) {
+        status = db_commit(l->db, err);
+        if (status == FDS_OK)
+            return FDS_OK;
+        l->doubt_size = LEDGER_NONE; /* the next transaction settles the database first */
+        l->is_doubtful = true;
     }
     undo(l);
     return status;

@@ -471,7 +471,7 @@ static fds_status check_keys(const audit *a, fds_error *err) {
 static fds_status check_all(audit *a, const char *vkey, const fds_events *events, fds_error *err) {
     const fds_ledger *l = a->ledger;
     uint64_t rows;
-    TRY(db_check(l->db, ledger_make_tables, err));
+    TRY(db_check(l->db, ledger_tables_of(l), err));
     TRY(read_marks(a, vkey, err));
     TRY(check_entries(a, events, err));
     TRY(grow_tree(a, err));
