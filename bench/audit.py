@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""How well fds data audit finds wrong labels: the tables of docs/audit.md.
+"""How well fds data audit finds wrong labels: the tables of docs/data-audit.md.
 
 Usage: bench/audit.py BUILD_FOLDER [--data cancer ...] [--seeds 10] [--utilities knn:5 ...] [--share 0.08]
 

@@ -164,7 +164,7 @@ fds_status cli_parse(const cli_command *command, int argc, char **argv, cli_args
         else
             CLI_TRY(take_operand(command, argv[i], args, err));
     }
-    if (command->operand && (!args->operand || !*args->operand))
+    if (command->operand && command->missing && (!args->operand || !*args->operand))
         return cli_fail(err, FDS_ERR_USAGE, "%s is missing: %s", command->operand,
                         command->missing);
     return FDS_OK;

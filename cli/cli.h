@@ -38,7 +38,9 @@ typedef struct cli_args {
     const char *output, *png, *table, *compare, *from, *export_task, *role, *account, *login;
     const char *top, *count, *columns; /* numbers, checked where they are used */
     const char *ref, *key, *since, *until, *reason, *operators, *format, *vkey; /* of a ledger */
+    const char *ledger, *report, *proposal;                                     /* of an audit */
     bool all, estimate, json, jsonl, quiet;
+    int exit_code;       /* where nothing has failed */
     const char *command; /* the whole command line, quoted as a shell needs it */
     const fds_events *events;
 } cli_args;
@@ -63,7 +65,7 @@ struct cli_command {
     const char *job;          /* whose parameters are options; NULL: none */
     const char *operand;      /* "DATA"; NULL: it takes none */
     bool takes_more;          /* operands after the first */
-    const char *missing;      /* after "DATA is missing: ", what would be right */
+    const char *missing;      /* after "DATA is missing: ", what would be right; NULL: it may be */
     const char *usage;        /* after the name, one line */
     const char *summary;      /* one line of fds --help */
     const char *about;        /* paragraphs of its own help, one per line; they are wrapped */
@@ -75,8 +77,8 @@ struct cli_command {
 };
 
 extern const cli_command cli_data_get, cli_data_show, cli_data_audit, cli_train, cli_value, cli_fit,
-    cli_explain, cli_pay, cli_bench, cli_serve, cli_serve_key, cli_serve_login, cli_audit_watch,
-    cli_ledger[11];
+    cli_explain, cli_pay, cli_bench, cli_serve, cli_serve_key, cli_serve_login, cli_audit,
+    cli_audit_watch, cli_ledger[11];
 extern const cli_command *const cli_commands[]; /* NULL-terminated */
 
 /* Fills args from the words after the name of the subcommand. */

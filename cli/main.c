@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * The command fds: finds the subcommand, runs it, and turns its status into an exit code:
- * 0 done, 1 failed, 2 wrong usage, 128 + signal when it was interrupted. */
+ * 0 done, 1 failed, 2 wrong usage, 3 an audit that alarms, 128 + signal when it was interrupted. */
 #include "cli.h"
 
 #include "fds/engine.h"
@@ -16,12 +16,19 @@
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 
 #define LEDGER(i) &cli_ledger[i]
-const cli_command *const cli_commands[] = {
-    &cli_data_get,  &cli_data_show,   &cli_data_audit,  &cli_fit,   &cli_explain,
-    &cli_pay,       &cli_value,       &cli_train,       &cli_bench, &cli_serve,
-    &cli_serve_key, &cli_serve_login, &cli_audit_watch, LEDGER(0),  LEDGER(1),
-    LEDGER(2),      LEDGER(3),        LEDGER(4),        LEDGER(5),  LEDGER(6),
-    LEDGER(7),      LEDGER(8),        LEDGER(9),        LEDGER(10), NULL};
+const cli_command *const cli_commands[] = {&cli_data_get,   &cli_data_show,
+                                           &cli_data_audit, &cli_fit,
+                                           &cli_explain,    &cli_pay,
+                                           &cli_value,      &cli_train,
+                                           &cli_bench,      &cli_serve,
+                                           &cli_serve_key,  &cli_serve_login,
+                                           &cli_audit,      &cli_audit_watch,
+                                           LEDGER(0),       LEDGER(1),
+                                           LEDGER(2),       LEDGER(3),
+                                           LEDGER(4),       LEDGER(5),
+                                           LEDGER(6),       LEDGER(7),
+                                           LEDGER(8),       LEDGER(9),
+                                           LEDGER(10),      NULL};
 
 /* ---- signals ---- */
 
@@ -159,7 +166,7 @@ static int run(const cli_command *command, int argc, char **argv) {
     fds_terminal_clear();
     fds_params_free(args.params);
     free(args.more);
-    return finish(command->name, status, &err);
+    return status == FDS_OK ? args.exit_code : finish(command->name, status, &err);
 }
 
 static int help_group(const char *group) {

@@ -63,7 +63,7 @@ FDS_API double fds_ranking_area(const double *values, const bool *is_marked, siz
 /* ---- Audits of data ---- */
 
 /* A value for every sample of a dataset, by K-fold valuation with nearest neighbours, to find wrong
- * labels and harmful data: docs/audit.md. Shareable. */
+ * labels and harmful data: docs/data-audit.md. Shareable. */
 typedef struct fds_audit fds_audit;
 
 /* The data that params (of the job "audit") name; or a dataset, which must outlive the audit. */

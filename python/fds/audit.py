@@ -65,7 +65,7 @@ def audit(X: Any, y: Any = None, *, providers: Any = None, names: Any = None, fo
 
     X, y: arrays, tensors, a DataFrame (y may name its column), a `Dataset`, or the path or name of data, of which
     the training part is audited. providers: one per row. folder: also writes the report there. params:
-    `utility="knn:5"`, `folds=10`; `parameters("audit")` lists them. docs/audit.md says what is computed.
+    `utility="knn:5"`, `folds=10`; `parameters("audit")` lists them. docs/data-audit.md says what is computed.
 
     >>> X = [[0.0], [0.1], [0.2], [0.3], [1.0], [1.1], [1.2], [1.3]]
     >>> found = fds.audit(X, ["a", "a", "b", "a", "b", "b", "b", "b"], utility="knn:2", folds=8)

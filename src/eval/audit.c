@@ -18,7 +18,7 @@
  *     X(t) = sum over samples i of the provider, outside the fold of t, of phi(i, t) / tests(i)
  *     value = sum of X(t),  error = sqrt(n / (n - 1) sum (X(t) - mean X)^2)
  *
- * docs/audit.md says why this method, and how well it finds wrong labels.
+ * docs/data-audit.md says why this method, and how well it finds wrong labels.
  */
 #include "eval/audit.h"
 

@@ -246,6 +246,7 @@ enum ledger_query {
     LEDGER_Q_REPEATED,
     LEDGER_Q_AUDITED, /* from entry $1 on, at most $2: entry, vals, errors, score */
     LEDGER_Q_ADD_AUDITED,
+    LEDGER_Q_PREDICTIONS, /* numbers of those from $1 on and below $2, at most $3 */
     LEDGER_QUERIES
 };
 

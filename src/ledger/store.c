@@ -60,6 +60,8 @@ static const char *const sql[LEDGER_QUERIES] = {
                           "HAVING count(*) > 1 ORDER BY 1 LIMIT 1",
     [LEDGER_Q_AUDITED] =
         "SELECT entry, vals, errors, score FROM audited WHERE entry >= $1 ORDER BY entry LIMIT $2",
+    [LEDGER_Q_PREDICTIONS] = "SELECT idx FROM entry WHERE idx >= $1 AND idx < $2 AND kind = "
+                             "'prediction' ORDER BY idx LIMIT $3",
     [LEDGER_Q_ADD_AUDITED] =
         "INSERT INTO audited(entry, vals, errors, score) VALUES($1, $2, $3, $4)",
 };

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0
+ * What people give an auditor beside the ledger: groups of providers, and the validation of runs. */
+#include "audit/audit.h"
+
+#include "data/data.h"
+#include "explain/explain.h"
+
+#include <math.h>
+
+enum { MOST_BYTES = 1 << 28 };
+
+/* ---- groups: CSV lines "name,group", the first may be a header ---- */
+
+static fds_status find_group(fds_auditor *a, const char *name, size_t *out, fds_error *err) {
+    audit_party *groups;
+    for (size_t i = 0; i < a->group_count; i++)
+        if (strcmp(a->groups[i].name, name) == 0) {
+            *out = i;
+            return FDS_OK;
+        }
+    groups = fds__realloc(a->groups, (a->group_count + 1) * sizeof *groups);
+    if (!groups)
+        return fds__fail_nomem(err, sizeof *groups);
+    a->groups = groups;
+    TRY(audit_party_init(&groups[a->group_count], name, err));
+    *out = a->group_count++;
+    return FDS_OK;
+}
+
+static fds_status take_line(fds_auditor *a, fds__scanner *scan, bool is_first, fds_error *err) {
+    fds__field fields[2];
+    size_t line = scan->line, count = 0, group = 0;
+    for (bool is_last = false; !is_last; count++) {
+        fds__field field;
+        TRY(fds__scan_field(scan, &field, &is_last, err));
+        if (count < 2)
+            fields[count] = field;
+    }
+    if (count != 2)
+        return fds__fail(err, FDS_ERR_FORMAT,
+                         "%s: line %zu: %zu fields; a line must have two: a provider and its group",
+                         scan->path, line, count);
+    char *name = fds__field_text(&fields[0]), *of = fds__field_text(&fields[1]);
+    if (is_first && strcmp(name, "name") == 0 && strcmp(of, "group") == 0)
+        return FDS_OK;
+    if (!*name || !*of || !fds__is_utf8(name) || !fds__is_utf8(of))
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: line %zu: a name is missing or not UTF-8",
+                         scan->path, line);
+    if (json_object_get(a->group_of, name))
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: line %zu: \"%.100s\" has a group already",
+                         scan->path, line, name);
+    TRY(find_group(a, of, &group, err));
+    return fds__json_put(a->group_of, name, json_integer((json_int_t)group)) ? FDS_OK
+                                                                             : fds__fail_json(err);
+}
+
+fds_status audit_read_groups(fds_auditor *a, const char *path, fds_error *err) {
+    OWNED uint8_t *data = NULL;
+    fds__blob file = {.path = path};
+    fds__scanner scan;
+    TRY(fds__file_read(path, MOST_BYTES, &data, &file.size, err));
+    file.data = data;
+    TRY(fds__scan_begin(&file, 0, &scan, err));
+    for (bool is_first = true; fds__scan_line(&scan); is_first = false)
+        TRY(take_line(a, &scan, is_first, err));
+    for (size_t i = 0; i < a->group_count; i++)
+        a->groups[i].needed = (double)a->group_count / a->alpha;
+    return FDS_OK;
+}
+
+/* ---- validation.json ---- */
+
+static fds_status read_scores(const char *path, const json_t *list, audit_validation *v,
+                              fds_error *err) {
+    size_t count = json_array_size(list);
+    TRY(NEW(v->scores, count + 1, err));
+    for (size_t i = 0; i < count; i++) {
+        const json_t *score = json_array_get(list, i);
+        if (!json_is_number(score))
+            return fds__fail(err, FDS_ERR_FORMAT, "%s: drift.scores: entry %zu is no number", path,
+                             i);
+        v->scores[v->count++] = json_number_value(score);
+    }
+    return FDS_OK;
+}
+
+/* A run without the file was fitted by an earlier version: nothing is known of it. */
+static fds_status read_validation(const char *folder, audit_validation *v, fds_error *err) {
+    char path[FDS__PATH_MAX + 32];
+    json_t *root = NULL;
+    snprintf(path, sizeof path, "%s/validation.json", folder);
+    fds_status status = fds__json_read(path, MOST_BYTES, &root, err);
+    if (status == FDS_ERR_NOT_FOUND)
+        return FDS_OK;
+    TRY(status);
+    const json_t *level = json_object_get(root, "misallocation");
+    v->level = json_is_number(level) ? json_number_value(level) : (double)NAN;
+    if (v->level < 0 || v->level > 1)
+        status = fds__fail(err, FDS_ERR_FORMAT, "%s: misallocation must be from 0 to 1", path);
+    if (status == FDS_OK)
+        status =
+            read_scores(path, json_object_get(json_object_get(root, "drift"), "scores"), v, err);
+    json_decref(root);
+    return status;
+}
+
+/* The identity of a run in ledgers: the SHA-256 of its description, run.json as it is read. */
+static fds_status read_run(fds_auditor *a, const char *folder, fds_error *err) {
+    audit_validation *v = &a->validations[a->validation_count];
+    fds_run *run;
+    TRY(fds__run_open(folder, 1, &run, err));
+    const char *text = fds_run_describe(run);
+    *v = (audit_validation){.level = NAN};
+    fds_sha256_hex(text, strlen(text), v->sha256);
+    fds_run_free(run);
+    a->validation_count++;
+    return read_validation(folder, v, err);
+}
+
+fds_status audit_read_runs(fds_auditor *a, const char *folders, fds_error *err) {
+    size_t lines = 1;
+    for (const char *at = folders; *at; at++)
+        lines += *at == '\n';
+    TRY(NEW(a->validations, lines, err));
+    for (const char *line = folders; *line;) {
+        char folder[FDS__PATH_MAX];
+        size_t size = strcspn(line, "\n");
+        if (size >= sizeof folder)
+            return fds__fail(err, FDS_ERR_LIMIT, "`run` %.60s...: the path is too long", line);
+        snprintf(folder, sizeof folder, "%.*s", (int)size, line);
+        TRY(read_run(a, folder, err));
+        line += size + (line[size] == '\n');
+    }
+    return FDS_OK;
+}

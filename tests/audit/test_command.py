@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fds audit as operators and auditors meet it.
+
+usage: test_command.py FDS MAKE_LEDGER
+Prints TAP. Needs nothing but Python's standard library.
+"""
+import json
+import os
+import pathlib
+import shlex
+import sqlite3
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
+MAKE = os.path.abspath(sys.argv[2])
+from harness import fds, main, refused, test  # noqa: E402
+
+ALARM = 3
+
+
+def make(*words):
+    subprocess.run([MAKE, "shop.db", *map(str, words)], check=True)
+
+
+def checks(report):
+    return {check["check"]: check for check in report["checks"]}
+
+
+@test
+def an_honest_ledger_passes():
+    make(800, 5, 2)
+    out, _ = fds("audit", "--ledger", "shop.db", "--quiet")
+    assert out.startswith("no check alarms\n"), out
+    report = json.loads(fds("audit", "--ledger", "shop.db", "--json")[0])
+    assert report["format"] == "fds-audit 1" and report["verdict"] == "ok"
+    assert report["predictions"] == 800 and report["audited"] == 400
+    found = checks(report)
+    assert {name: found[name]["verdict"] for name in found} == {
+        "ledger": "ok", "truth": "unknown", "provider": "ok", "coverage": "ok", "groups": "unknown",
+        "drift": "unknown", "self": "ok"}
+    assert found["provider"]["needed"] == 5 / 0.009 and len(found["provider"]["evidence"]) == 5
+
+
+@test
+def a_robbed_provider_is_named_and_the_proposed_correction_can_be_entered():
+    make(2000, 5, 1, 1)
+    out, _ = fds("audit", "provider", "self", "--ledger", "shop.db", "--report", "page.html", "--proposal",
+                 "mend.json", "--quiet", code=ALARM)
+    assert "1 of 2 checks alarms" in out and "provider 1" in out
+    with open("mend.json", encoding="utf-8") as file:
+        proposal = json.load(file)
+    amounts = {p["account"]: round(float(p["amount"]) * 10**6) for p in proposal["postings"]}
+    assert sum(amounts.values()) == 0 and amounts["provider 1"] > 0 > amounts["provider 2"], amounts
+    # a tenth of a fifth of what was paid
+    assert 0.8 < amounts["provider 1"] / (2000 * 10000 / 5 / 10) < 1.2, amounts
+    with open("page.html", encoding="utf-8") as file:
+        page = file.read()
+    assert "provider 1" in page and "What would mend it" in page and "<script" not in page
+    command = out[out.index("fds ledger correct"):].replace("\\\n", " ").replace("NAME,NAME", "ann,bob")
+    assert fds(*shlex.split(command)[1:])[0].startswith("entry ")
+    fds("ledger", "verify", "shop.db", "--quiet")
+
+
+@test
+def groups_come_from_a_file():
+    make(1500, 4, 1, 3)  # from provider 3 to provider 0
+    for name, groups, code in (("alike", "abba", 0), ("apart", "aabb", ALARM)):
+        with open("groups.csv", "w", encoding="utf-8") as file:
+            file.write("name,group\n" + "".join(f"provider {i},{g}\n" for i, g in enumerate(groups)))
+        out, _ = fds("audit", "groups", "--ledger", "shop.db", "--groups", "groups.csv", "--quiet", code=code)
+        assert out.startswith("1 of 1 checks alarms" if code else "no check alarms"), (name, out)
+
+
+@test
+def a_changed_ledger_is_an_alarm():
+    make(50, 3, 5)
+    with sqlite3.connect("shop.db") as connection:
+        connection.execute("UPDATE account SET balance = balance + 1 WHERE name = 'provider 2'")
+    connection.close()
+    out, _ = fds("audit", "ledger", "--ledger", "shop.db", "--quiet", code=ALARM)
+    assert "the balance of provider 2" in " ".join(out.split())
+
+
+@test
+def mistakes_are_named():
+    make(5, 2, 1)
+    refused(["audit"], 2, "--ledger LEDGER")
+    refused(["audit", "truht", "--ledger", "shop.db"], 2, 'no check "truht"', 'did you mean "truth"?')
+    refused(["audit", "--ledger", "none.db"], 1, "none.db")
+    refused(["audit", "--ledger", "shop.db", "--alpha", "2"], 2, "--alpha")
+    refused(["audit", "--ledger", "shop.db", "--run", "none.run"], 1, "none.run")
+    refused(["audit", "--ledger", "shop.db", "--groups", "none.csv"], 1, "none.csv")
+    refused(["audit", "--ledger", "shop.db", "--report", "none/page.html", "--quiet"], 1, "none/page.html")
+
+
+sys.exit(main())
