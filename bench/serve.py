@@ -116,7 +116,8 @@ class Fds:
             options += ["--ledger", ledger, "--keys", keys, "--price", "0.01"]
         head, raw = tensor_request(picture)
         headers["Inference-Header-Content-Length"] = str(len(head))
-        self.process = subprocess.Popen([fds, "serve", *options], stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([fds, "serve", "--min-agreement", "0", "--max-misallocation", "1", "--min-coverage",
+                                         "0", *options], stdout=subprocess.PIPE, text=True)
         self.url = self.process.stdout.readline().strip() + "/v2/models/mnist" + ("" if is_paid else ".explain") + "/infer"
         self.script = os.path.join(folder, "fds.lua")
         write_script(self.script, head + raw, headers)

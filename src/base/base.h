@@ -340,6 +340,7 @@ enum fds__purpose {
     FDS__PURPOSE_HALF = 13,    /* half coalitions of a benchmark: a = draw */
     FDS__PURPOSE_DROPOUT = 14, /* dropped units: a = 256 epoch + dropout layer, b = sample id */
     FDS__PURPOSE_RANK = 18,    /* order of equal numbers in audits: a = entry, b = check */
+    FDS__PURPOSE_TRUTH = 20,   /* true values around stated ones: a = input, b = draw */
 };
 
 /* Bytes for secrets, from the system: nobody can predict or repeat them. At most 256. */

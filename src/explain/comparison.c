@@ -11,6 +11,7 @@ void fds__comparison_free(fds__comparison *c) {
     fds__free(c->targets);
     fds__free(c->errors);
     fds__free(c->spreads);
+    fds__free(c->stated);
     *c = (fds__comparison){0};
 }
 
@@ -34,13 +35,11 @@ fds_status fds__comparison_agreement(const fds__comparison *c, bool is_within, d
     return FDS_OK;
 }
 
-/* As fds pay divides by default: negative values earn nothing; if there is no other, all earn the
- * same. total: of the positive values. */
-static double share(double value, double total, size_t players) {
+double fds__clipped_share(double value, double total, size_t players) {
     return total > 0 ? MAX(value, 0.0) / total : 1 / (double)players;
 }
 
-static double positive_sum(const double *values, size_t count) {
+double fds__positive_sum(const double *values, size_t count) {
     double sum = 0;
     for (size_t i = 0; i < count; i++)
         sum += MAX(values[i], 0.0);
@@ -52,9 +51,11 @@ double fds__comparison_misallocated(const fds__comparison *c) {
     for (size_t x = 0; x < c->inputs; x++) {
         size_t at = (x * c->classes + c->predicted[x]) * c->players;
         const double *values = c->values + at, *targets = c->targets + at;
-        double paid = positive_sum(values, c->players), due = positive_sum(targets, c->players);
+        double paid = fds__positive_sum(values, c->players),
+               due = fds__positive_sum(targets, c->players);
         for (size_t i = 0; i < c->players; i++)
-            moved += fabs(share(values[i], paid, c->players) - share(targets[i], due, c->players));
+            moved += fabs(fds__clipped_share(values[i], paid, c->players) -
+                          fds__clipped_share(targets[i], due, c->players));
     }
     return moved / 2 / (double)c->inputs;
 }

@@ -15,6 +15,7 @@
  *   program.c     a program of the user's as the service model
  *   comparison.c  an explainer's values on validation inputs beside those of least squares
  *   calibrate.c   standard errors from them
+ *   validate.c    validation.json: what the explainer is worth, for those who may serve it
  *   run.c         a fitted run, and its answers; run_json.c its run.json; draw.c the paper's figure
  *   estimate.c    what a fit would take
  *
@@ -139,6 +140,18 @@ fds_status fds__run_explain(fds_run *run, fds__answerer by, const fds_dataset *d
                             const fds__answers *answers, fds_error *err);
 /* Where the standard errors come from, for people: "calibrated on 300 validation inputs". */
 const char *fds__run_error_source(const fds_run *run, fds__answerer by);
+
+/* How unlike the data of the players each sample of ds is: scores (count). It is the distance to the
+ * nearest first sample of a player, so it sees inputs of another kind, noise, or other scales, and not
+ * that the labels of like inputs have changed. validation.json has those of validation inputs. */
+fds_status fds__run_scores(fds_run *run, const fds_dataset *ds, double *scores, fds_error *err);
+
+/* What validation.json says; NaN: it could not be measured. */
+typedef struct fds__validation {
+    bool is_there; /* earlier fits wrote none */
+    double agreement, misallocation, coverage;
+} fds__validation;
+fds_status fds__run_validation(const fds_run *run, fds__validation *out, fds_error *err);
 
 /* The paper's figure as a PNG: a row per input, with the input and its greatest contributors, as
  * many as there are columns. true_labels may be NULL. */

@@ -27,14 +27,14 @@ typedef struct {
     fds_table *table;
     fds_table_view *view, *validation_view;
     json_t *description;
-    uint32_t *predicted;       /* (inputs) */
-    double *empty, *full;      /* (inputs, classes) */
-    double *values, *errors;   /* (n, columns), by least squares */
-    double *first;             /* (n, columns), by those of the first sub-models, if these answer */
-    fds__aim aim;              /* of a regression: at what all players predict */
-    uint32_t *zeros;           /* (inputs) its labels */
-    float *targets;            /* (inputs, classes, n): the values, transposed */
-    fds__explainer *explainer; /* or */
+    uint32_t *predicted;          /* (inputs) */
+    double *empty, *full;         /* (inputs, classes) */
+    double *values, *errors;      /* (n, columns), by least squares */
+    double *first, *first_errors; /* (n, columns), by the first sub-models, if these answer */
+    fds__aim aim;                 /* of a regression: at what all players predict */
+    uint32_t *zeros;              /* (inputs) its labels */
+    float *targets;               /* (inputs, classes, n): the values, transposed */
+    fds__explainer *explainer;    /* or */
     fds__probe *probe;
     fds_ls_report strengths;
     fds__fit_report report;
@@ -48,6 +48,7 @@ static void fit_free(fit *f) {
     fds__free(f->values);
     fds__free(f->errors);
     fds__free(f->first);
+    fds__free(f->first_errors);
     fds__free(f->empty);
     fds__free(f->full);
     fds__free(f->predicted);
@@ -83,8 +84,8 @@ static fds_status check_explainer(const fit *f, fds_error *err) {
 
 /* Removes the temporary files that killed processes left beside files of the run. */
 static fds_status sweep(const fit *f, fds_error *err) {
-    static const char *const names[] = {FDS__RUN_JSON, FDS__RUN_SERVICE, FDS__RUN_EXPLAINER,
-                                        FDS__RUN_PLAYERS, FDS__RUN_ERRORS};
+    static const char *const names[] = {FDS__RUN_JSON,    FDS__RUN_SERVICE, FDS__RUN_EXPLAINER,
+                                        FDS__RUN_PLAYERS, FDS__RUN_ERRORS,  FDS__RUN_VALIDATION};
     char path[FDS__PATH_MAX];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         TRY(fds__path_join(path, sizeof path, f->dir, names[i], err));
@@ -354,13 +355,17 @@ static fds_status ask_probe(const fit *f, fds__comparison *c, fds_error *err) {
     return FDS_OK;
 }
 
-/* As the bank of the first sub-models will, but for the 16 bits of its weights. */
-static fds_status ask_first(const fit *f, fds__comparison *c, fds_error *err) {
+/* As the bank of all, or of the first, sub-models will, but for the 16 bits of its weights. */
+static fds_status ask_least_squares(const fit *f, const double *values, const double *errors,
+                                    fds__comparison *c) {
     size_t columns = c->inputs * f->classes;
-    (void)err;
-    for (size_t j = 0; j < columns; j++)
-        for (size_t i = 0; i < f->n; i++)
-            c->values[j * f->n + i] = f->first[i * f->columns + f->columns - columns + j];
+    for (size_t i = 0; i < f->n; i++) {
+        size_t first = i * f->columns + f->columns - columns;
+        for (size_t j = 0; j < columns; j++)
+            c->values[j * f->n + i] = values[first + j];
+        for (size_t x = 0; x < c->inputs; x++)
+            c->stated[x * f->n + i] = errors[first + x * f->classes + c->predicted[x]];
+    }
     return FDS_OK;
 }
 
@@ -376,7 +381,11 @@ static fds_status compare(const fit *f, fds__comparison *c, fds_error *err) {
     TRY(RESERVE(c->values, columns, f->n, err));
     TRY(RESERVE(c->targets, columns, f->n, err));
     TRY(RESERVE(c->errors, columns, f->n, err));
-    TRY(f->first ? ask_first(f, c, err) : f->probe ? ask_probe(f, c, err) : ask_network(f, c, err));
+    TRY(RESERVE(c->stated, inputs, f->n, err));
+    TRY(f->settings.is_bank ? ask_least_squares(f, f->values, f->errors, c)
+        : f->first          ? ask_least_squares(f, f->first, f->first_errors, c)
+        : f->probe          ? ask_probe(f, c, err)
+                            : ask_network(f, c, err));
     for (size_t j = 0; j < columns; j++) {
         size_t column = first * f->classes + j;
         for (size_t i = 0; i < f->n; i++) {
@@ -405,7 +414,8 @@ static fds_status choose(fit *f, fds_error *err) {
     fds__fit_choice *choice = &f->report.choice;
     TRY(measure(f, &choice->probe, err));
     TRY(RESERVE(f->first, f->n * f->columns, 1, err));
-    TRY(solve_plan(f, f->plans.probes, f->first, NULL, &choice->strengths, err));
+    TRY(RESERVE(f->first_errors, f->n * f->columns, 1, err));
+    TRY(solve_plan(f, f->plans.probes, f->first, f->first_errors, &choice->strengths, err));
     TRY(measure(f, &choice->bank, err));
     choice->is_measured = true;
     choice->is_bank = choice->bank < choice->probe;
@@ -460,21 +470,34 @@ static fds_status learn(fit *f, fds_error *err) {
 
 /* ---- the check on validation inputs ---- */
 
-static fds_status calibrate(const fit *f, const fds__comparison *c, fds_error *err) {
+static fds_status calibrate(const fit *f, fds__comparison *c, fds_error *err) {
     fds__calibration calibration;
     char path[FDS__PATH_MAX];
     TRY(fds__path_join(path, sizeof path, f->dir, FDS__RUN_ERRORS, err));
     TRY(fds__calibrate(c, f->events, &calibration, err));
+    for (size_t x = 0; x < c->inputs; x++) {
+        size_t at = x * f->classes + c->predicted[x];
+        fds__calibration_errors(&calibration, f->classes, f->n, c->player_labels, false,
+                                c->predicted[x], c->spreads ? c->spreads[at] : 0,
+                                c->values + at * f->n, c->stated + x * f->n);
+    }
     fds_status status = fds__calibration_save(&calibration, f->classes, f->n, path, err);
     fds__calibration_free(&calibration);
     return status;
 }
 
 static fds_status check_values(fit *f, fds__comparison *c, fds_error *err) {
+    bool is_own = f->settings.is_bank;
     TRY(compare(f, c, err));
-    TRY(fds__comparison_agreement(c, false, &f->report.agreement, err));
-    TRY(fds__comparison_agreement(c, true, &f->report.within, err));
-    return f->first ? FDS_OK : calibrate(f, c, err); /* least squares have errors of their own */
+    if (!is_own) {
+        TRY(fds__comparison_agreement(c, false, &f->report.agreement, err));
+        TRY(fds__comparison_agreement(c, true, &f->report.within, err));
+    }
+    if (!is_own && !f->first) /* least squares have errors of their own */
+        TRY(calibrate(f, c, err));
+    const fds__validated what = {f->problem, f->utility->data,    c,
+                                 is_own,     f->report.agreement, f->settings.seed};
+    return fds__validation_write(f->dir, &what, f->events, err);
 }
 
 /* Says in plain words that the explainer is poor, and what would help. */
@@ -511,13 +534,22 @@ static fds_status run_stage(fit *f, fds__fit_stage stage, fds_status (*work)(fit
     return status;
 }
 
+/* Whether the files are those of the fit, and the explainer was validated, as it was not always. */
+static fds_status check_files(const fit *f, const fds__run_record *record, fds_error *err) {
+    const json_t *sums = json_object_get(json_object_get(record->json, "results"), "sha256");
+    TRY(fds__run_record_check(f->dir, record, err));
+    return json_object_get(sums, FDS__RUN_VALIDATION)
+               ? FDS_OK
+               : fds__fail(err, FDS_ERR_CORRUPT, "%s has no %s", f->dir, FDS__RUN_VALIDATION);
+}
+
 /* Takes the report of a complete run; a run with changed files is not complete. Trains lost
  * sub-models again. */
 static fds_status revisit(fit *f, fds_error *err) {
     fds__run_record record;
     fds_error why;
     TRY(fds__run_record_read(f->dir, &record, err));
-    fds_status status = fds__run_record_check(f->dir, &record, &why);
+    fds_status status = check_files(f, &record, &why);
     if (status == FDS_ERR_CORRUPT)
         fds__log(f->events, FDS_LOG_WARNING, "%s; computed again", why.text);
     else if (status != FDS_OK)
@@ -535,10 +567,9 @@ static fds_status revisit(fit *f, fds_error *err) {
 static fds_status run_stages(fit *f, fds_error *err) {
     TRY(run_stage(f, FDS__FIT_STAGE_UTILITIES, fill_utilities, err));
     TRY(run_stage(f, FDS__FIT_STAGE_VALUES, solve, err));
-    if (!f->settings.is_bank) {
+    if (!f->settings.is_bank)
         TRY(run_stage(f, FDS__FIT_STAGE_EXPLAINER, learn, err));
-        TRY(run_stage(f, FDS__FIT_STAGE_CHECK, check, err));
-    }
+    TRY(run_stage(f, FDS__FIT_STAGE_CHECK, check, err));
     return fds__run_record_write(f->dir, f->description, &f->settings, &f->report, &f->strengths,
                                  err);
 }
@@ -551,29 +582,6 @@ static fds_status run_fit(fit *f, fds_error *err) {
     if (!f->is_done)
         TRY(run_stages(f, err));
     return fds__learn_forget(f->dir, err);
-}
-
-fds_status fds__fit_prepare(const fds_problem *problem, const fds_params *params,
-                            const fds_events *events, fds__fit_settings *settings,
-                            fds_groups **groups, fds_error *err) {
-    TRY(fds__fit_read(params, problem, settings, err));
-    const fds__utility_params utility = fds__fit_utility(settings);
-    if (settings->has_groups)
-        TRY(fds__groups_for(problem, fds__group_by(problem, params, settings->sampler), &utility,
-                            events, groups, err));
-    return fds__fit_settle(params, problem, *groups, settings, err);
-}
-
-/* Why this explainer: what is known before any work, and what was measured. */
-static void give_reason(const fds__fit_settings *s, fds__fit_report *r) {
-    const fds__fit_choice *c = &r->choice;
-    int used = snprintf(r->reason, sizeof r->reason, "%s", s->reason);
-    if (c->is_measured)
-        snprintf(
-            r->reason + used, sizeof r->reason - (size_t)used,
-            "; on %zu validation inputs least squares on %zu misallocate %.1f of each 100, and "
-            "a learnt map from them %.1f",
-            s->validation_inputs, s->probes, 100 * c->bank, 100 * c->probe);
 }
 
 fds_status fds__fit(const char *dir, const fds_problem *problem, const fds_params *params,
@@ -591,7 +599,7 @@ fds_status fds__fit(const char *dir, const fds_problem *problem, const fds_param
              .report = {.loss = NAN, .agreement = NAN, .within = NAN}};
     fds_status status = run_fit(&f, err);
     f.report.probes = f.settings.probes;
-    give_reason(&f.settings, &f.report);
+    fds__fit_give_reason(&f.settings, &f.report);
     if (status == FDS_OK && report)
         *report = f.report;
     fit_free(&f);

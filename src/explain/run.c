@@ -31,7 +31,8 @@ struct fds_run {
     fds__bank *first; /* the sub-models that the probe sees, or that answer by least squares */
     fds__bank *bank;  /* all sub-models, opened for its first answer */
     fds_dataset *samples;
-    float *raw; /* (chunk, players) */
+    fds_inputs *reference; /* the same, normalised; made for the first score */
+    float *raw;            /* (chunk, players) */
     size_t chunk;
     char error_source[80];
 };
@@ -52,6 +53,7 @@ void fds_run_free(fds_run *run) {
     fds_model_free(run->service);
     fds__service_program_free(run->program);
     fds_dataset_free(run->samples);
+    fds_inputs_free(run->reference);
     fds__free(run->raw);
     fds__free(run->text);
     fds__run_record_free(&run->record);
@@ -309,6 +311,10 @@ const char *fds__run_class_name(const fds_run *run, uint32_t label) {
     return name ? name : "?";
 }
 
+fds_status fds__run_validation(const fds_run *run, fds__validation *out, fds_error *err) {
+    return fds__validation_read(run->dir, out, err);
+}
+
 const fds_dataset *fds_run_samples(const fds_run *run) { return run->samples; }
 const fds_model *fds_run_service(const fds_run *run) { return run->service; }
 
@@ -561,4 +567,20 @@ fds_status fds__run_explain(fds_run *run, fds__answerer by, const fds_dataset *d
     fds__free(spreads);
     fds__free(samples);
     return status;
+}
+
+fds_status fds__run_scores(fds_run *run, const fds_dataset *ds, double *scores, fds_error *err) {
+    size_t players = run->record.info.players;
+    fds_inputs *x = NULL;
+    assert(run->service && fds__shape_equal(ds->shape, run->record.info.shape));
+    const fds__model_info info = fds__model_get_info(run->service);
+    if (!run->reference)
+        TRY(fds_inputs_create(run->samples, NULL, players, info.mean, info.std, &run->reference,
+                              err));
+    TRY(fds_inputs_create(ds, NULL, ds->count, info.mean, info.std, &x, err));
+    for (size_t i = 0; i < x->count; i++)
+        scores[i] =
+            fds__drift_score(run->reference->values, players, x->values + i * x->size, x->size);
+    fds_inputs_free(x);
+    return FDS_OK;
 }

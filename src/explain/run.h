@@ -8,6 +8,7 @@
  *   explainer.safetensors  the maps of a probe, or the network; missing where a bank answers
  *   players.safetensors    the first sample of each player ("samples"), for pictures
  *   errors.safetensors     standard errors calibrated on validation inputs
+ *   validation.json        what the explainer is worth (validate.c)
  *   metrics.jsonl, curves.svg   how the explainer's training went
  *   models.bank            stored sub-models: all, the first that answer, or none
  *   checkpoint.safetensors during the fit
@@ -28,6 +29,7 @@
 #define FDS__RUN_PLAYERS "players.safetensors"
 #define FDS__RUN_ERRORS "errors.safetensors"
 #define FDS__RUN_BANK "models.bank"
+#define FDS__RUN_VALIDATION "validation.json"
 
 /* ---- settings.c ---- */
 
@@ -60,6 +62,8 @@ fds_status fds__fit_settle(const fds_params *params, const fds_problem *problem,
 fds_status fds__fit_prepare(const fds_problem *problem, const fds_params *params,
                             const fds_events *events, fds__fit_settings *settings,
                             fds_groups **groups, fds_error *err);
+/* Writes the report's reason: what is known before any work, and what was measured. */
+void fds__fit_give_reason(const fds__fit_settings *settings, fds__fit_report *report);
 /* How the sub-models are trained. */
 static inline fds__utility_params fds__fit_utility(const fds__fit_settings *settings) {
     fds__utility_params params = settings->utility;
@@ -214,6 +218,8 @@ typedef struct fds__comparison {
     double *values;                /* (inputs, classes, players) the explainer's */
     double *targets, *errors;      /* the same of least squares, with standard errors */
     double *spreads;               /* (inputs, classes) variance of the probes' answers; or NULL */
+    double *stated;                /* (inputs, players) the explainer's own standard errors, for the
+                                    * predicted label */
     const uint32_t *predicted;     /* (inputs) */
     const uint32_t *player_labels; /* (players) */
 } fds__comparison;
@@ -226,6 +232,10 @@ fds_status fds__comparison_agreement(const fds__comparison *comparison, bool is_
 /* The share of the money, 0 to 1, that the explainer gives to other players than least squares do:
  * paid for the predicted label, the same for each input, in proportion to positive values. */
 double fds__comparison_misallocated(const fds__comparison *comparison);
+/* As fds pay divides by default: negative values earn nothing; if there is no other, all earn the
+ * same. total: of the positive values. */
+double fds__clipped_share(double value, double total, size_t players);
+double fds__positive_sum(const double *values, size_t count);
 
 /* ---- calibrate.c ---- */
 
@@ -252,6 +262,26 @@ fds_status fds__calibration_save(const fds__calibration *calibration, uint32_t c
                                  size_t players, const char *path, fds_error *err);
 fds_status fds__calibration_load(const char *path, uint32_t classes, size_t players,
                                  fds__calibration *out, fds_error *err);
+
+/* ---- validate.c ---- */
+
+typedef struct fds__validated {
+    const fds_problem *problem;
+    const fds__utility_data *data;
+    const fds__comparison *comparison;
+    bool is_own;      /* the targets are the values themselves: all sub-models answer */
+    double agreement; /* as fds__comparison_agreement has it; of no meaning if is_own */
+    uint64_t seed;
+} fds__validated;
+
+/* Writes validation.json. */
+fds_status fds__validation_write(const char *dir, const fds__validated *what,
+                                 const fds_events *events, fds_error *err);
+/* Without the file, *out says so. */
+fds_status fds__validation_read(const char *dir, fds__validation *out, fds_error *err);
+/* How unlike the data of the players a normalised input x (size) is. reference (players, size): the
+ * first sample of each, of which some hundred are looked at. */
+double fds__drift_score(const float *reference, size_t players, const float *x, size_t size);
 
 /* ---- input.c ---- */
 

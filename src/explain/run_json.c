@@ -197,9 +197,9 @@ static json_t *describe_results(const fds__fit_report *r, const fds_ls_report *s
 
 /* Files with checksums, where they are part of the run: what answers depend on, and what says how the
  * sub-models were trained. */
-static const char *const kept[] = {FDS__RUN_SERVICE,      FDS__RUN_EXPLAINER,  FDS__RUN_PLAYERS,
-                                   FDS__RUN_ERRORS,       FDS__EXPORT_SAMPLES, FDS__EXPORT_INITIAL,
-                                   FDS__EXPORT_COALITIONS};
+static const char *const kept[] = {FDS__RUN_SERVICE,       FDS__RUN_EXPLAINER,  FDS__RUN_PLAYERS,
+                                   FDS__RUN_ERRORS,        FDS__EXPORT_SAMPLES, FDS__EXPORT_INITIAL,
+                                   FDS__EXPORT_COALITIONS, FDS__RUN_VALIDATION};
 
 static fds_status file_sha256(const char *dir, const char *name, char path[FDS__PATH_MAX],
                               char hex[65], fds_error *err) {

@@ -333,3 +333,25 @@ fds_status fds__fit_settle(const fds_params *params, const fds_problem *problem,
     s->validation_inputs = MAX(problem->input_count / VALIDATION_INPUTS, (size_t)1);
     return FDS_OK;
 }
+
+fds_status fds__fit_prepare(const fds_problem *problem, const fds_params *params,
+                            const fds_events *events, fds__fit_settings *settings,
+                            fds_groups **groups, fds_error *err) {
+    TRY(fds__fit_read(params, problem, settings, err));
+    const fds__utility_params utility = fds__fit_utility(settings);
+    if (settings->has_groups)
+        TRY(fds__groups_for(problem, fds__group_by(problem, params, settings->sampler), &utility,
+                            events, groups, err));
+    return fds__fit_settle(params, problem, *groups, settings, err);
+}
+
+void fds__fit_give_reason(const fds__fit_settings *s, fds__fit_report *r) {
+    const fds__fit_choice *c = &r->choice;
+    int used = snprintf(r->reason, sizeof r->reason, "%s", s->reason);
+    if (c->is_measured)
+        snprintf(
+            r->reason + used, sizeof r->reason - (size_t)used,
+            "; on %zu validation inputs least squares on %zu misallocate %.1f of each 100, and "
+            "a learnt map from them %.1f",
+            s->validation_inputs, s->probes, 100 * c->bank, 100 * c->probe);
+}

@@ -7,7 +7,7 @@
  *   routes.c   requests: which endpoint, who may, what is answered at once and what is queued
  *   batch.c    the queue and its worker: predicts and explains everything that waits, in one batch
  *   charge.c   one transaction for a batch; answers that were paid before
- *   models.c   the runs as models
+ *   models.c   the runs as models; admit.c which of them may serve
  *   keys.c     keys and logins: who asks; rates.c how often
  *   logins.c   passwords, on a thread of its own; passwords.c their hashes
  *   sessions.c who has logged in, cookies
@@ -101,6 +101,19 @@ void serve_models_release(serve_models *models); /* NULL is fine */
 /* name: with or without ".explain"; NULL: none. */
 const serve_model *serve_models_find(const serve_models *models, const char *name,
                                      const oip_model **as);
+
+/* ---- admit.c ---- */
+
+/* What validation.json of a run must say. */
+typedef struct serve_standards {
+    double min_agreement, max_misallocation, min_coverage;
+    char *forced; /* lines: names of models that serve all the same; or NULL */
+    char *reason; /* why; or NULL */
+} serve_standards;
+
+/* FDS_ERR_USAGE: the run of a model is poor, and not forced; the first is named, with all that is wrong
+ * with it. A forced one becomes an entry of the ledger, once. */
+fds_status serve_admit(fds_server *server, const serve_models *models, fds_error *err);
 
 /* ---- keys.c ---- */
 
@@ -387,6 +400,7 @@ typedef struct serve_settings {
     int64_t price;     /* units */
     uint32_t fee_ppm;
     const char *policy;
+    serve_standards standards;
 } serve_settings;
 
 struct fds_server {

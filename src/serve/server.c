@@ -62,6 +62,11 @@ static fds_status read_settings(fds_server *s, const fds_params *p, fds_error *e
         .fee_ppm = (uint32_t)(p->fee * MILLION + 0.5),
         .policy = p->policy == 1 ? "signed" : "clip",
     };
+    set->standards = (serve_standards){.min_agreement = p->min_agreement,
+                                       .max_misallocation = p->max_misallocation,
+                                       .min_coverage = p->min_coverage};
+    TRY(copy_text(p->force_run, &set->standards.forced, err));
+    TRY(copy_text(p->force_reason, &set->standards.reason, err));
     TRY(copy_text(p->model, &set->models, err));
     TRY(copy_text(p->keys, &set->keys_path, err));
     s->params = fds__params_default(FDS__JOB_EXPLAIN);
@@ -133,7 +138,9 @@ static fds_status enter_customers(fds_server *s, const serve_keys *keys, fds_err
 static fds_status load_models(fds_server *s, fds_error *err) {
     serve_models *models = NULL;
     TRY(serve_models_open(s->set.models, &s->params, s->ledger != NULL, &models, err));
-    fds_status status = enter_runs(s, models, err);
+    fds_status status = serve_admit(s, models, err);
+    if (status == FDS_OK)
+        status = enter_runs(s, models, err);
     if (status == FDS_OK) {
         pthread_mutex_lock(&s->lock);
         serve_models *old = s->models;
@@ -309,6 +316,8 @@ static void free_server(fds_server *s) {
     pthread_cond_destroy(&s->queue.is_filled);
     fds__free(s->set.models);
     fds__free(s->set.keys_path);
+    fds__free(s->set.standards.forced);
+    fds__free(s->set.standards.reason);
     fds__free(s);
 }
 

@@ -253,6 +253,7 @@ static void texts_are_copied_and_replaced(void **state) {
             expect(p, info.name, "first");
             set(p, info.name, "\xc3\xa4, \"b\"\n");
             bool repeats = strcmp(info.name, "values") == 0 ||
+                           strcmp(info.name, "force_run") == 0 ||
                            (jobs[j].bit == SERVE && strcmp(info.name, "model") == 0) ||
                            (jobs[j].bit == TRUST && strcmp(info.name, "run") == 0);
             if (repeats) /* it may be given several times */

@@ -502,7 +502,7 @@ static task task_digits(void) {
 /* Fits with one and with two threads, but so many for the explainer: it must be the same, and so
  * must everything that follows from it. */
 static void expect_own_threads_decide(task *t, unsigned own) {
-    static const char *const files[] = {FDS__RUN_EXPLAINER, FDS__RUN_ERRORS};
+    static const char *const files[] = {FDS__RUN_EXPLAINER, FDS__RUN_ERRORS, FDS__RUN_VALIDATION};
     double values[2][PLAYERS];
     fds__fit_report report[2];
     t->params.explainer_threads = own;

@@ -235,7 +235,7 @@ static void a_bank_that_is_damaged_is_named(void **state) {
 static void the_same_fit_repairs_a_run_to_the_bit(void **state) {
     (void)state;
     static const char *const names[] = {FDS__RUN_SERVICE, FDS__RUN_EXPLAINER, FDS__RUN_PLAYERS,
-                                        FDS__RUN_ERRORS, FDS__RUN_BANK};
+                                        FDS__RUN_ERRORS,  FDS__RUN_BANK,      FDS__RUN_VALIDATION};
     task t = task_make("afds");
     fds_error err;
     t.params.keep_models = true;

@@ -22,6 +22,7 @@ from harness import FDS, MNIST, Skip, digit, environment, fds, fds_json, main, t
 PATIENCE = 60
 SMALL = ["--players", 12, "--inputs", 60, "--coalitions", 100, "--model", "logistic", "--threads", 1,
          "--method", "afds", "--epochs", 3, "--explainer", "linear", "--explainer-epochs", 3]
+ANY_RUN = ["--min-agreement", "0", "--max-misallocation", "1", "--min-coverage", "0"]  # these are small and poor
 KEPT = tempfile.TemporaryDirectory()
 
 
@@ -135,9 +136,9 @@ class Connection:
 class Server:
     """fds serve, until the end of a with block."""
 
-    def __init__(self, *args, models=None, env=None, prefix=(), **options):
+    def __init__(self, *args, models=None, env=None, prefix=(), any_run=True, **options):
         models = models or {"mnist": the_run()}
-        words = [*prefix, FDS, "serve", "--port", "0", *(w for n, r in models.items() for w in ("--model", f"{n}={r}")),
+        words = [*prefix, FDS, "serve", "--port", "0", *(ANY_RUN if any_run else ()), *(w for n, r in models.items() for w in ("--model", f"{n}={r}")),
                  *map(str, args)]
         self.log = open("server.log", "ab+")
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=self.log, stdin=subprocess.DEVNULL,
