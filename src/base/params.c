@@ -32,6 +32,7 @@ typedef struct {
 #define AUDIT FDS__JOB_AUDIT
 #define LEDGER FDS__JOB_LEDGER
 #define SERVE FDS__JOB_SERVE
+#define PRIVACY FDS__JOB_PRIVACY
 #define ROW(kind, field, jobs_, ...)           \
     {.type = TYPE_##kind,                      \
      .place = FDS__PLACE_##field,              \
@@ -55,9 +56,10 @@ enum { ROWS = sizeof rows / sizeof *rows };
 static const struct {
     const char *name;
     unsigned job;
-} jobs[] = {{"train", TRAIN}, {"shapley", VALUE}, {"baseline", VALUE},  {"value", VALUE},
-            {"fit", FIT},     {"bench", BENCH},   {"explain", EXPLAIN}, {"pay", PAY},
-            {"show", SHOW},   {"audit", AUDIT},   {"ledger", LEDGER},   {"serve", SERVE}};
+} jobs[] = {{"train", TRAIN},    {"shapley", VALUE}, {"baseline", VALUE},  {"value", VALUE},
+            {"fit", FIT},        {"bench", BENCH},   {"explain", EXPLAIN}, {"pay", PAY},
+            {"show", SHOW},      {"audit", AUDIT},   {"ledger", LEDGER},   {"serve", SERVE},
+            {"privacy", PRIVACY}};
 
 static unsigned job_of(const char *name) {
     for (size_t i = 0; name && i < sizeof jobs / sizeof *jobs; i++)

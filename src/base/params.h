@@ -20,7 +20,8 @@ enum fds__job {
     FDS__JOB_SHOW = 64,
     FDS__JOB_AUDIT = 128,
     FDS__JOB_LEDGER = 256,
-    FDS__JOB_SERVE = 512
+    FDS__JOB_SERVE = 512,
+    FDS__JOB_PRIVACY = 1024
 };
 
 /* The place of each field, for fds__is_given. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * What releases cost together. Pure epsilon adds up; rho of zero-concentrated differential privacy adds
- * up; rho becomes (epsilon, delta) by corollary 13 of Canonne, Kamath and Steinke (2020):
+ * up; rho becomes (epsilon, delta) by section 2.3 of Canonne, Kamath and Steinke (2020):
  *
  *     delta = inf over alpha > 1 of  exp((alpha - 1)(alpha rho - epsilon)) (1 - 1/alpha)^alpha / (alpha - 1)
  *

@@ -88,7 +88,7 @@ fds_status privacy_draw(privacy_stream *stream, const fds__dp_noise *noise, int6
 
 /* *sum += cost. FDS_ERR_LIMIT: it leaves 64 bits. */
 fds_status fds__cost_add(uint64_t *sum, uint64_t cost_nano, fds_error *err);
-/* rho-zCDP implies (epsilon, delta)-differential privacy (the paper's corollary 13): the delta for an
+/* rho-zCDP implies (epsilon, delta)-differential privacy (the paper's section 2.3): the delta for an
  * epsilon, and the least epsilon for a delta in (0, 1), which is rounded up. */
 double fds__zcdp_delta(double rho, double epsilon);
 double fds__zcdp_epsilon(double rho, double delta);

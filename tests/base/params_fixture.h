@@ -29,6 +29,7 @@ typedef struct {
 #define AUDIT FDS__JOB_AUDIT
 #define LEDGER FDS__JOB_LEDGER
 #define SERVE FDS__JOB_SERVE
+#define PRIVACY FDS__JOB_PRIVACY
 #define PARAM(kind_, field_, jobs_, ...) \
     {.kind = KIND_##kind_,               \
      .place = FDS__PLACE_##field_,       \
@@ -45,7 +46,7 @@ static const struct {
     unsigned bit;
 } jobs[] = {{"train", TRAIN}, {"shapley", VALUE},   {"baseline", VALUE}, {"fit", FIT},
             {"bench", BENCH}, {"explain", EXPLAIN}, {"pay", PAY},        {"show", SHOW},
-            {"audit", AUDIT}, {"ledger", LEDGER},   {"serve", SERVE}};
+            {"audit", AUDIT}, {"ledger", LEDGER},   {"serve", SERVE},    {"privacy", PRIVACY}};
 
 static inline const char *name_of(const row *r) { return r->name ? r->name : r->field; }
 
