@@ -14,7 +14,7 @@ FORMATTED = $(wildcard include/*.h include/*/*.h src/*/*.[ch] cli/*.[ch] tests/*
 
 .PHONY: help all demo serve-demo install python test test-asan test-tsan test-kill test-install coverage clang fuzz \
 	format format-check tidy abi clean bench-lane bench-deep bench-value bench-external bench-accuracy \
-	bench-money bench-explain bench-baselines bench-tangent bench-mislabelled bench-audit bench-paper bench-growth bench-serve results
+	bench-money bench-explain bench-baselines bench-tangent bench-mislabelled bench-audit bench-paper bench-growth bench-serve bench-privacy results
 
 help:
 	@echo "First steps"
@@ -57,6 +57,7 @@ help:
 	@echo "  make bench-paper        the paper's tables on its two data sets, with a report: over an hour"
 	@echo "  make results            the same, and write its tables and findings to docs/results.md"
 	@echo "  make bench-serve        fds serve under load against FastAPI, PyTorch and sqlite3"
+	@echo "  make bench-privacy      private statements: speed, accuracy, an audit of neighbouring ledgers"
 	@echo "  make bench-growth       how cost and error grow with players and coalitions"
 
 # A build folder, made on first use: $(call folder,NAME,OPTIONS). For ROOMS, tests/run builds what
@@ -139,6 +140,10 @@ bench-deep:
 	@scripts/deps bench
 	$(call folder,build-bench)
 	@bench/deep.py build-bench
+
+bench-privacy:
+	$(call folder,build-bench)
+	@build-bench/bench/bench-privacy
 
 bench-value:
 	$(call folder,build-bench)

@@ -56,6 +56,18 @@ static bool find_option(const cli_command *command, const char *name, size_t len
     return false;
 }
 
+/* Where no guarantee can be had: why. */
+static fds_status fail_private(const cli_command *command, fds_error *err) {
+    const char *why =
+        strcmp(command->name, "explain") == 0 || strcmp(command->name, "pay") == 0
+            ? "the values of a single prediction are about that prediction alone, and noise that "
+              "hides it hides them too; statements of many can be private: fds privacy on"
+            : "replacing one provider's data can change another's value by up to 1, against values "
+              "of about 1/n, because every sub-model is trained on it: noise that hides a provider "
+              "hides all values";
+    return cli_fail(err, FDS_ERR_USAGE, "--private is refused: %s", why);
+}
+
 static fds_status fail_unknown(const cli_command *command, const char *word, fds_error *err) {
     option options[MAX_OPTIONS];
     const char *names[MAX_OPTIONS + 2] = {NULL};
@@ -73,6 +85,8 @@ static fds_status fail_unknown(const cli_command *command, const char *word, fds
                         "--task does not apply: fds %s needs classes; values for numbers to "
                         "predict are computed by fds value DATA --task regression",
                         command->name);
+    if (strcmp(bare, "private") == 0)
+        return fail_private(command, err);
     const char *nearest = fds_nearest(bare, names);
     if (nearest)
         return cli_fail(err, FDS_ERR_USAGE, "unknown option \"%s\": did you mean \"--%s\"?", word,

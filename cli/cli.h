@@ -37,9 +37,10 @@ typedef struct cli_args {
     fds_params *params; /* NULL for a subcommand without a job */
     const char *output, *png, *table, *compare, *from, *export_task, *role, *account, *login;
     const char *top, *count, *columns; /* numbers, checked where they are used */
-    const char *ref, *key, *since, *until, *reason, *operators, *format, *vkey; /* of a ledger */
-    const char *ledger, *report, *proposal;                                     /* of an audit */
-    bool all, estimate, json, jsonl, quiet;
+    const char *ref, *key, *since, *until, *reason, *operators, *format, *vkey, *period,
+        *delta;                             /* of a ledger */
+    const char *ledger, *report, *proposal; /* of an audit */
+    bool is_private, all, estimate, json, jsonl, quiet;
     int exit_code;       /* where nothing has failed */
     const char *command; /* the whole command line, quoted as a shell needs it */
     const fds_events *events;
@@ -78,7 +79,7 @@ struct cli_command {
 
 extern const cli_command cli_data_get, cli_data_show, cli_data_audit, cli_train, cli_value, cli_fit,
     cli_explain, cli_pay, cli_bench, cli_serve, cli_serve_key, cli_serve_login, cli_audit,
-    cli_audit_watch, cli_ledger[11];
+    cli_audit_watch, cli_ledger[11], cli_privacy[2];
 extern const cli_command *const cli_commands[]; /* NULL-terminated */
 
 /* Fills args from the words after the name of the subcommand. */

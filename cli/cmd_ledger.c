@@ -58,7 +58,7 @@ static fds_status print_paid(const cli_args *args, const fds_ledger *l, const ch
     char amount[32], balance[32];
     uint64_t account;
     CLI_TRY(fds_ledger_find(l, name, &account, err));
-    int64_t left = fds_ledger_balance(l, account);
+    int64_t left = fds_ledger_released(l, account);
     if (args->json)
         return cli_print_json(json_pack("{s:s, s:I, s:o, s:I}", "account", name, "units",
                                         (json_int_t)units, "entry",
@@ -172,6 +172,66 @@ static bool print_bytes(void *user, const char *text, size_t size) {
     return fwrite(text, 1, size, stdout) == size;
 }
 
+/* What a release tells one provider. */
+typedef struct {
+    const cli_args *args;
+    const fds_ledger *ledger;
+} telling;
+
+static fds_status tell(void *user, const char *period, const char *last, int64_t units,
+                       uint64_t entry, fds_error *err) {
+    const telling *t = user;
+    char amount[32], deviation[32];
+    fds_ledger_privacy privacy;
+    fds_ledger_privacy_of(t->ledger, &privacy);
+    if (t->args->json)
+        return cli_print_json(json_pack("{s:s, s:s, s:s, s:I, s:f, s:I}", "account",
+                                        t->args->more[0], "period", period, "last", last, "units",
+                                        (json_int_t)units, "deviation", privacy.deviation, "entry",
+                                        (json_int_t)entry),
+                              err);
+    printf("%s, %s: %s %s (entry %llu)\n", t->args->more[0], period,
+           money(t->ledger, units, amount), fds_ledger_currency(t->ledger),
+           (unsigned long long)entry);
+    printf("noise: discrete %s, standard deviation %s; epsilon %g", privacy.mechanism,
+           money(t->ledger, (int64_t)(privacy.deviation + 0.5), deviation), privacy.epsilon);
+    if (privacy.delta > 0)
+        printf(", delta %g", privacy.delta);
+    printf(" for %s\n", privacy.per_customer ? "a customer" : "a prediction");
+    return FDS_OK;
+}
+
+static fds_status release(const cli_args *args, fds_ledger *l, fds_error *err) {
+    return fds_ledger_release(l, args->period, args->events, NULL, err);
+}
+
+static fds_status tell_released(const cli_args *args, fds_ledger *l, fds_error *err) {
+    uint64_t account;
+    telling t = {args, l};
+    CLI_TRY(fds_ledger_find(l, args->more[0], &account, err));
+    return fds_ledger_released_statements(l, account, args->period, tell, &t, err);
+}
+
+static fds_status find_account(const cli_args *args, fds_ledger *l, fds_error *err) {
+    uint64_t account;
+    return fds_ledger_find(l, args->more[0], &account, err);
+}
+
+/* Draws it unless that was done; then it is read, by whoever may read. */
+static fds_status private_statement(const cli_args *args, fds_error *err) {
+    if (!args->period)
+        return cli_fail(err, FDS_ERR_USAGE,
+                        "--private needs the period: --period 2026-11, or 2026-11-17 where periods "
+                        "are days");
+    CLI_TRY(with_ledger(args, FDS_LEDGER_READ, 1, 1, find_account, err));
+    fds_status status = with_ledger(args, FDS_LEDGER_READ, 1, 1, tell_released, err);
+    if (status != FDS_ERR_NOT_FOUND)
+        return status;
+    CLI_TRY(with_ledger(args, FDS_LEDGER_WRITE, 1, 1, release, err));
+    fds_terminal_clear();
+    return with_ledger(args, FDS_LEDGER_READ, 1, 1, tell_released, err);
+}
+
 static fds_status statement(const cli_args *args, fds_ledger *l, fds_error *err) {
     uint64_t account;
     char *earnings;
@@ -274,9 +334,12 @@ RUN(topup, WRITE, 2, 2)
 RUN(payout, WRITE, 1, 1)
 RUN(correct, WRITE, 3, SIZE_MAX)
 RUN(balance, READ, 0, 1)
-RUN(statement, READ, 1, 1)
 RUN(verify, READ, 0, 0)
 RUN(receipt, READ, 2, 2)
+static fds_status run_statement(cli_args *args, fds_error *err) {
+    return args->is_private ? private_statement(args, err)
+                            : with_ledger(args, FDS_LEDGER_READ, 1, 1, statement, err);
+}
 static fds_status run_export(cli_args *args, fds_error *err) { return to_file(args, export, err); }
 static fds_status run_backup(cli_args *args, fds_error *err) { return to_file(args, backup, err); }
 
@@ -293,7 +356,12 @@ static const cli_option correct_own[] = {
     CLI_OWN(0, "operators", operators, "A,B", "two people who have agreed (required)"), KEYS};
 static const cli_option statement_own[] = {
     CLI_OWN(0, "from", since, "DAY", "first day, such as 2026-11-01 [the first]"),
-    CLI_OWN(0, "to", until, "DAY", "last day [the last]")};
+    CLI_OWN(0, "to", until, "DAY", "last day [the last]"),
+    CLI_OWN(0, "private", is_private, NULL,
+            "the statement of a period of a private ledger; the first call draws those of all "
+            "providers"),
+    CLI_OWN(0, "period", period, "PERIOD", "with --private: a month such as 2026-11, or a day"),
+    CLI_OWN(0, "signing-key", from, "FILE", "the signing key, to draw statements [LEDGER.key]")};
 static const cli_option export_own[] = {
     CLI_OWN('o', "output", output, "FILE", "the file to write (required)"),
     CLI_OWN(0, "format", format, "FORMAT", "hledger, beancount, ledger or csv [csv]")};
@@ -321,9 +389,11 @@ const cli_command cli_ledger[] = {
     COMMAND("balance", "LEDGER", " [ACCOUNT]", run_balance, "show what accounts are owed",
             "Shows the balance of every account, or of one. All balances add up to 0.", " shop.db",
             .takes_more = true),
-    COMMAND("statement", "LEDGER", " ACCOUNT", run_statement, "list what happened to an account",
-            "Prints CSV. With --json: what the account has earned by day and label, in units.",
-            " shop.db north --from 2026-11-01", .takes_more = true, OWN(statement_own)),
+    COMMAND(
+        "statement", "LEDGER", " ACCOUNT", run_statement, "list what happened to an account",
+        "Prints CSV. With --json: what the account has earned by day and label, in units. Of a "
+        "provider of a private ledger it lists released statements; --private draws them, once.",
+        " shop.db north --from 2026-11-01", .takes_more = true, OWN(statement_own)),
     COMMAND("payout", "LEDGER", " ACCOUNT", run_payout, "enter that an account is paid out",
             "Enters that an account is paid what it is owed, in whole cents; the rest stays.",
             " shop.db north --minimum 20.00 --key 2026-11", .takes_more = true, OWN(payout_own)),

@@ -11,6 +11,9 @@
  * entries are never changed, only followed by corrections. A call that returns FDS_OK has put its
  * entries on the disk.
  *
+ * A ledger can be private: providers then learn statements with noise, and nothing else of what their
+ * data has earned. See fds_ledger_set_private.
+ *
  * Where fds was built without SQLite and libsodium, every function fails with FDS_ERR_UNSUPPORTED; so
  * do URIs where it was built without libpq.
  */
@@ -268,6 +271,56 @@ FDS_API fds_status fds_ledger_export(const fds_ledger *ledger, const char *forma
                                      const fds_events *events, fds_error *err);
 /* A copy of the whole in an SQLite file, as of one moment; also while it is open for writing here. */
 FDS_API fds_status fds_ledger_backup(const fds_ledger *ledger, const char *path, fds_error *err);
+
+/* ==== Privacy: statements that keep those who asked private (docs/privacy.md) ================ */
+
+/* What a private ledger promises. */
+typedef struct fds_ledger_privacy {
+    bool is_private;       /* all else is 0 and NULL if it is not */
+    const char *mechanism; /* "laplace" or "gauss" */
+    const char *periods;   /* "month" or "day" */
+    double epsilon,
+        delta;  /* of the statements of a period, all of them together; delta 0: of laplace */
+    double rho; /* the same of gauss */
+    int64_t price_limit;   /* units: no prediction costs more */
+    uint64_t per_customer; /* predictions of a customer that a period counts; 0: all, and single
+                            * predictions are protected, not customers */
+    double deviation;      /* units: standard deviation of the noise in a statement */
+    uint64_t reserve;      /* the account that pays the noise, or gets it */
+} fds_ledger_privacy;
+FDS_API void fds_ledger_privacy_of(const fds_ledger *ledger, fds_ledger_privacy *out);
+
+/* Makes a ledger private, for good and before its first prediction. From then on providers learn
+ * released statements only: fds_ledger_statement, _earnings and _earned of a provider are about these;
+ * fds_ledger_entry and _entries show a provider that views them no prediction's amount, label or share;
+ * receipts of predictions are refused; payouts pay at most what was released. params, of job "privacy":
+ * "price_limit", "epsilon", "mechanism", "delta", "per_customer", "periods". FDS_ERR_CONFLICT: it is
+ * private, or has predictions. FDS_ERR_UNSUPPORTED: fds was built without GMP. */
+FDS_API fds_status fds_ledger_set_private(fds_ledger *ledger, const fds_params *params,
+                                          uint64_t *index, fds_error *err);
+/* Draws the statements of all providers for a period that is over ("2026-11", "2026-11-17"), or does
+ * nothing if that was done. The charge is on the disk before anything is drawn; a process that dies in
+ * between leaves a charge, which the next call uses. The statements also cover days before the period
+ * that no other has covered. *index (or NULL): their entry. */
+FDS_API fds_status fds_ledger_release(fds_ledger *ledger, const char *period,
+                                      const fds_events *events, uint64_t *index, fds_error *err);
+/* Units of an account that its owner may see, and that may be paid out: of a provider in a private
+ * ledger the balance without what is not released yet, else the balance. */
+FDS_API int64_t fds_ledger_released(const fds_ledger *ledger, uint64_t account);
+/* Calls take for each released statement of an account, the newest first; or for that of one period
+ * (FDS_ERR_NOT_FOUND: there is none). last: the last day of the period. */
+typedef fds_status (*fds_ledger_release_function)(void *user, const char *period, const char *last,
+                                                  int64_t units, uint64_t entry, fds_error *err);
+FDS_API fds_status fds_ledger_released_statements(const fds_ledger *ledger, uint64_t account,
+                                                  const char *period,
+                                                  fds_ledger_release_function take, void *user,
+                                                  fds_error *err);
+/* What was spent: {"private", "mechanism", "price_limit", "per_customer", "releases": [{"period", "from",
+ * "to", "epsilon" or "rho", "entry", "released"}], "each": {...}, "together": {"epsilon", "rho", "delta",
+ * "epsilon_at_delta"}}. "each" is of one release, which is all that a single prediction is in; "together"
+ * of all, which a customer may be in. To be freed by fds_text_free. */
+FDS_API fds_status fds_ledger_budget(const fds_ledger *ledger, double delta, char **json,
+                                     fds_error *err);
 
 /* ==== Proof ================================================================================= */
 

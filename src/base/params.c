@@ -33,6 +33,7 @@ typedef struct {
 #define LEDGER FDS__JOB_LEDGER
 #define SERVE FDS__JOB_SERVE
 #define TRUST FDS__JOB_TRUST
+#define PRIVACY FDS__JOB_PRIVACY
 #define ROW(kind, field, jobs_, ...)           \
     {.type = TYPE_##kind,                      \
      .place = FDS__PLACE_##field,              \
@@ -56,10 +57,10 @@ enum { ROWS = sizeof rows / sizeof *rows };
 static const struct {
     const char *name;
     unsigned job;
-} jobs[] = {{"train", TRAIN}, {"shapley", VALUE}, {"baseline", VALUE},  {"value", VALUE},
-            {"fit", FIT},     {"bench", BENCH},   {"explain", EXPLAIN}, {"pay", PAY},
-            {"show", SHOW},   {"audit", AUDIT},   {"ledger", LEDGER},   {"serve", SERVE},
-            {"trust", TRUST}};
+} jobs[] = {{"train", TRAIN},     {"shapley", VALUE}, {"baseline", VALUE},  {"value", VALUE},
+            {"fit", FIT},         {"bench", BENCH},   {"explain", EXPLAIN}, {"pay", PAY},
+            {"show", SHOW},       {"audit", AUDIT},   {"ledger", LEDGER},   {"serve", SERVE},
+            {"privacy", PRIVACY}, {"trust", TRUST}};
 
 static unsigned job_of(const char *name) {
     for (size_t i = 0; name && i < sizeof jobs / sizeof *jobs; i++)

@@ -21,7 +21,8 @@ enum fds__job {
     FDS__JOB_AUDIT = 128,
     FDS__JOB_LEDGER = 256,
     FDS__JOB_SERVE = 512,
-    FDS__JOB_TRUST = 1024
+    FDS__JOB_TRUST = 1024,
+    FDS__JOB_PRIVACY = 2048
 };
 
 /* The place of each field, for fds__is_given. */

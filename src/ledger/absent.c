@@ -136,6 +136,26 @@ fds_status fds_ledger_verify(const fds_ledger *ledger, const char *vkey, const f
                              char **report, fds_error *err) {
     return fail(err);
 }
+void fds_ledger_privacy_of(const fds_ledger *ledger, fds_ledger_privacy *out) {
+    *out = (fds_ledger_privacy){0};
+}
+fds_status fds_ledger_set_private(fds_ledger *ledger, const fds_params *params, uint64_t *index,
+                                  fds_error *err) {
+    return fail(err);
+}
+fds_status fds_ledger_release(fds_ledger *ledger, const char *period, const fds_events *events,
+                              uint64_t *index, fds_error *err) {
+    return fail(err);
+}
+int64_t fds_ledger_released(const fds_ledger *ledger, uint64_t account) { return 0; }
+fds_status fds_ledger_released_statements(const fds_ledger *ledger, uint64_t account,
+                                          const char *period, fds_ledger_release_function take,
+                                          void *user, fds_error *err) {
+    return fail(err);
+}
+fds_status fds_ledger_budget(const fds_ledger *ledger, double delta, char **json, fds_error *err) {
+    return fail(err);
+}
 fds_status fds_ledger_checkpoint(const fds_ledger *ledger, char **note, fds_error *err) {
     return fail(err);
 }

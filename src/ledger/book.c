@@ -59,6 +59,10 @@ static fds_status check_charge(const fds_ledger *l, const fds_charge *c, fds_err
     if (c->amount < 0 || c->amount > LEDGER_MOST_AMOUNT)
         return fds__fail(err, FDS_ERR_USAGE, "an amount must be from 0 to %lld units (got %lld)",
                          (long long)LEDGER_MOST_AMOUNT, (long long)c->amount);
+    if (l->state.privacy.is_on && c->amount > l->state.privacy.price_limit)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "a prediction of a private ledger costs at most %lld units (got %lld)",
+                         (long long)l->state.privacy.price_limit, (long long)c->amount);
     TRY(ledger_check_word("a label", c->label, LEDGER_NAME, err));
     if (!isnan(c->confidence) && !(c->confidence >= 0 && c->confidence <= 1))
         return fds__fail(err, FDS_ERR_USAGE, "a confidence must be from 0 to 1, or NaN");

@@ -11,7 +11,7 @@
  *
  *   fds entry v1
  *   index     its number
- *   kind      open, run, topup, prediction, payout, correction or audit
+ *   kind      open, run, topup, prediction, payout, correction, audit, privacy or release
  *   at        2026-11-17T21:00:00.123Z
  *   run       SHA-256 of the run: of a prediction and of the run's own entry
  *   label     of a prediction, as are the next six
@@ -20,9 +20,11 @@
  *   rule      clip, signed, clip-for-signed or evenly
  *   payees    their number; also of a run's own entry
  *   input     SHA-256(salt | "input" | input)
- *   ref       number of the corrected entry
+ *   ref       number of the corrected entry; of a release, of the entry that charges it
  *   shares    root of the tree of shares, of an entry with postings
  *   private   SHA-256(salt | columns)
+ *
+ * Predictions of a private ledger have no lines label, amount, fee and rule.
  *
  * Columns: idx, kind, at, run, customer, amount, fee, label, confidence, rule, ref, text, key,
  * fingerprint, answer, postings, vals, errors, input, in this order; each as a byte that says its type
@@ -45,8 +47,8 @@
 #include <math.h>
 #include <time.h>
 
-const char *const ledger_entry_kinds[LEDGER_KINDS] = {"open",   "run",        "topup", "prediction",
-                                                      "payout", "correction", "audit"};
+const char *const ledger_entry_kinds[LEDGER_KINDS] = {
+    "open", "run", "topup", "prediction", "payout", "correction", "audit", "privacy", "release"};
 static const char *const rules[] = {"clip", "signed", "clip-for-signed", "evenly"};
 enum { RULES = sizeof rules / sizeof *rules };
 
@@ -311,12 +313,16 @@ static void put_hash(fds__text *out, const char *name, const void *digest) {
     fds__text_print(out, "%s %s\n", name, hex);
 }
 
-static void put_prediction(const ledger_entry *e, const ledger_run *run, const ledger_unit *unit,
+static void put_prediction(const ledger_entry *e, const ledger_state *s, const ledger_unit *unit,
                            fds__text *out) {
+    const ledger_run *run = s->runs[e->run];
     uint8_t digest[32];
-    fds__text_print(out, "run %s\nlabel %s\namount %lld %s/%d\nfee %lld\nrule %s\npayees %zu\n",
-                    run->sha256, e->label, (long long)e->amount, unit->currency, unit->decimals,
-                    (long long)e->fee, e->rule, run->count);
+    fds__text_print(out, "run %s\n", run->sha256);
+    if (!s->privacy.is_on)
+        fds__text_print(out, "label %s\namount %lld %s/%d\nfee %lld\nrule %s\n", e->label,
+                        (long long)e->amount, unit->currency, unit->decimals, (long long)e->fee,
+                        e->rule);
+    fds__text_print(out, "payees %zu\n", run->count);
     fds__sha256((fds__bytes[]){{e->salt, sizeof e->salt}, {"input", 5}, e->input}, 3, digest);
     put_hash(out, "input", digest);
 }
@@ -328,7 +334,7 @@ void ledger_leaf_text(const ledger_entry *e, const ledger_state *s, const ledger
     fds__text_print(out, "fds entry v1\nindex %llu\nkind %s\nat %s\n", (unsigned long long)e->index,
                     ledger_entry_kinds[e->kind], ledger_time_text(e->at_ms, time));
     if (e->kind == LEDGER_PREDICTION)
-        put_prediction(e, s->runs[e->run], unit, out);
+        put_prediction(e, s, unit, out);
     if (e->kind == LEDGER_RUN)
         fds__text_print(out, "run %s\npayees %zu\n", s->runs[e->run]->sha256,
                         s->runs[e->run]->count);
@@ -359,6 +365,7 @@ static bool is_complete(const ledger_entry *e, const ledger_state *s) {
     case LEDGER_PAYOUT:
         return e->customer < s->account_count && e->has_amount && e->postings.data;
     case LEDGER_AUDIT:
+    case LEDGER_PRIVACY:
         return e->text && e->ref == LEDGER_NONE && !e->postings.data;
     default:
         return e->ref < e->index && e->text && e->postings.data;

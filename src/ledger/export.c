@@ -89,7 +89,10 @@ static bool is_bean(const export *x) { return strcmp(x->format->name, "beancount
 static void add_account(export *x, uint64_t account) {
     const ledger_account *a = &x->ledger->state.accounts[account];
     if (a->kind == FDS_ACCOUNT_PLATFORM) {
-        fds__text_print(&x->out, "%s", account == LEDGER_CASH ? "Assets:Cash" : "Income:Fees");
+        fds__text_print(&x->out, "%s",
+                        account == LEDGER_CASH   ? "Assets:Cash"
+                        : account == LEDGER_FEES ? "Income:Fees"
+                                                 : "Equity:Reserve");
         return;
     }
     fds__text_print(&x->out,

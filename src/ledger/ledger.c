@@ -35,6 +35,7 @@ static fds_status make(const char *path, fds_ledger **out, fds_error *err) {
     db_name(path, l->path, sizeof l->path);
     l->now_ms = ledger_system_ms;
     l->random = fds__random_secret;
+    l->bits = &fds__system_bits;
     l->proposal = LEDGER_NONE;
     l->store = ledger_tiles(l);
     fds_status status = NEW(l->tree, 1, err);
@@ -306,6 +307,7 @@ static fds_status load_all(fds_ledger *l, fds_error *err) {
     if (l->state.account_count <= LEDGER_FEES)
         return ledger_fail(l, err, "it has no accounts for cash and fees");
     TRY(ledger_read_size(l, &l->state.size, &l->state.at_ms, err));
+    TRY(ledger_privacy_load(l, err));
     return check_log(l, err);
 }
 

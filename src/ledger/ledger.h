@@ -11,6 +11,8 @@
  *   people.c    new entries: top-ups, payouts, corrections, notes
  *   audited.c   what the bank says about predictions that were paid
  *   runs.c      runs and their payees
+ *   privacy.c   what a private ledger promises, shows and has spent
+ *   release.c   new entries: statements with noise
  *   look.c      one entry, statements and earnings for people
  *   list.c      many entries; sums of all
  *   export.c    the whole for other programs
@@ -27,6 +29,7 @@
 #include "ledger/db.h"
 #include "ledger/log.h"
 #include "pay/pay.h"
+#include "privacy/privacy.h"
 
 #include <math.h>
 
@@ -46,6 +49,7 @@ enum {
     LEDGER_CASH = 0, /* account numbers */
     LEDGER_FEES = 1,
     LEDGER_DAY_MS = 86400000,
+    LEDGER_GRID = 16, /* bits after the point of a unit, in sums that get noise */
 };
 
 /* ---- state.c ---- */
@@ -54,7 +58,9 @@ typedef struct ledger_account {
     fds_account_kind kind;
     char *name;
     int64_t balance;
-    int64_t kept; /* the balance in the database */
+    int64_t kept;     /* the balance in the database */
+    int64_t withheld; /* of a provider in a private ledger: earned, and not released yet */
+    int64_t kept_withheld;
     bool is_touched;
 } ledger_account;
 
@@ -72,6 +78,22 @@ typedef struct ledger_run {
     fds__fixed *before;
 } ledger_run;
 
+/* What a private ledger promises, and how far its statements are. */
+typedef struct ledger_privacy {
+    bool is_on;
+    fds__mechanism mechanism;
+    double epsilon, delta; /* delta 0: of Laplace */
+    uint64_t cost_nano;    /* of a release: epsilon, or rho */
+    int64_t price_limit;   /* units */
+    uint64_t per_customer; /* predictions of a customer that a release counts; 0: all */
+    bool is_daily;         /* a period is a day, else a month */
+    uint64_t reserve;      /* account */
+    int64_t released;      /* the last day whose predictions are released, or the day before all */
+    bool is_spent;         /* a release is paid for and has not happened yet: */
+    uint64_t spend;        /* the entry that charges it */
+    int64_t spent_to;      /* its last day */
+} ledger_privacy;
+
 /* What the entries add up to. */
 typedef struct ledger_state {
     ledger_account *accounts;
@@ -83,6 +105,7 @@ typedef struct ledger_state {
     uint64_t size; /* entries */
     int64_t at_ms; /* of the last one */
     bool has_debts;
+    ledger_privacy privacy;
 } ledger_state;
 
 void ledger_state_free(ledger_state *state);
@@ -124,10 +147,15 @@ typedef enum ledger_entry_kind {
     LEDGER_PAYOUT,
     LEDGER_CORRECTION,
     LEDGER_AUDIT,
+    LEDGER_PRIVACY, /* the ledger is private; a release is paid for */
+    LEDGER_RELEASE, /* statements with noise */
     LEDGER_KINDS
 } ledger_entry_kind;
 extern const char *const ledger_entry_kinds[LEDGER_KINDS];
 bool ledger_entry_kind_find(const char *name, ledger_entry_kind *out);
+/* What an entry whose postings were posted does to earnings that are withheld. */
+void ledger_state_withhold(ledger_state *state, ledger_entry_kind kind, const fds_posting *postings,
+                           size_t count);
 
 /* A row of the table entry. Pointers belong to whoever made it. */
 typedef struct ledger_entry {
@@ -234,6 +262,7 @@ enum ledger_query {
     LEDGER_Q_EARNINGS,        /* of account $1 */
     LEDGER_Q_EARNED,          /* their sums */
     LEDGER_Q_EARNINGS_OF_DAY, /* $1 */
+    LEDGER_Q_EARNED_BETWEEN,  /* day $1 and day $2: account, units */
     LEDGER_Q_COUNT_EARNINGS,
     LEDGER_Q_TILE,
     LEDGER_Q_SET_TILE,
@@ -273,7 +302,8 @@ struct fds_ledger {
 
     int64_t (*now_ms)(void); /* since 1970 */
     fds_status (*random)(void *out, size_t size, fds_error *err);
-    char *operators[2]; /* whom the next entries name; NULL: nobody */
+    const fds__bits *bits; /* of the noise */
+    char *operators[2];    /* whom the next entries name; NULL: nobody */
     uint64_t proposal;
     fds_ledger_totals totals, kept_totals;
     bool has_totals; /* they were asked for, and are kept up to date since */
@@ -286,6 +316,7 @@ struct fds_ledger {
     size_t kept_accounts, kept_runs;
     uint64_t kept_size;
     int64_t kept_at_ms;
+    ledger_privacy kept_privacy;
     log_tree *kept_tree;
     log_hash *leaves; /* of the new entries */
     size_t leaf_capacity;
@@ -361,6 +392,45 @@ fds_status ledger_look_up(const fds_ledger *ledger, ledger_entry_kind kind, uint
 /* The number of the first entry that is not before a time. */
 fds_status ledger_first_at(const fds_ledger *ledger, int64_t at_ms, uint64_t *index,
                            fds_error *err);
+
+/* ---- privacy.c ---- */
+
+/* What an entry of kind privacy or release changes in what the ledger promises and has released.
+ * FDS_ERR_CORRUPT: its text is malformed. */
+fds_status ledger_privacy_take(ledger_state *state, const ledger_entry *entry, fds_error *err);
+/* Reads it from the database: after accounts. */
+fds_status ledger_privacy_load(fds_ledger *ledger, fds_error *err);
+/* Units of each account from the earnings of these days: sums (accounts). */
+fds_status ledger_earned_between(const fds_ledger *ledger, int64_t from, int64_t to, int64_t *sums,
+                                 fds_error *err);
+/* A private ledger shows this account only what was released. */
+bool ledger_is_hidden(const fds_ledger *ledger, uint64_t account);
+/* What the account may see and be paid. */
+int64_t ledger_visible(const ledger_state *state, uint64_t account);
+/* Whether posting number i of a release is what a provider has earned, which nobody but the platform
+ * sees: they stand before the statements. */
+bool ledger_is_earned(ledger_entry_kind kind, size_t i, size_t count);
+/* The first and last day of a period, "2026-11" or "2026-11-17". */
+fds_status ledger_period_read(const ledger_privacy *privacy, const char *period, int64_t *from,
+                              int64_t *to, fds_error *err);
+fds__dp_noise ledger_noise(const ledger_privacy *privacy);
+/* Calls take for each entry of kind release, the newest first, until it sets *is_over. */
+typedef fds_status (*ledger_release_function)(void *user, const ledger_entry *release,
+                                              bool *is_over, fds_error *err);
+fds_status ledger_releases(const fds_ledger *ledger, ledger_release_function take, void *user,
+                           fds_error *err);
+
+/* ---- release.c ---- */
+
+/* Exact sums of what each account's predictions of these days count, in 2^-LEDGER_GRID units: sums
+ * (accounts). Each prediction is divided by itself, so one prediction changes them by its price at
+ * most. */
+fds_status ledger_private_sums(const fds_ledger *ledger, int64_t from, int64_t to,
+                               const fds_events *events, int64_t *sums, fds_error *err);
+/* Statements in units from such sums: the noise is drawn here. The arrays (count) may be one. */
+fds_status ledger_private_draw(const ledger_privacy *privacy, const fds__bits *bits,
+                               const int64_t *sums, size_t count, int64_t *statements,
+                               fds_error *err);
 
 /* ---- look.c ---- */
 

@@ -33,6 +33,10 @@ static fds_status concerns(listing *l, const db_query *row, bool *out, fds_error
     const char *kind = db_text(row, 1, NULL);
     size_t count;
     *out = false;
+    /* which predictions have paid a provider is not for it to know */
+    if (kind && strcmp(kind, ledger_entry_kinds[LEDGER_PREDICTION]) == 0 &&
+        ledger_is_hidden(l->ledger, l->what->viewer))
+        return FDS_OK;
     if (l->has_kind && (!kind || strcmp(kind, ledger_entry_kinds[l->kind]) != 0))
         return FDS_OK;
     if (l->what->account == LEDGER_NONE) {
@@ -67,7 +71,8 @@ static fds_status look_back(listing *l, db_query *q, fds_error *err) {
 
 static fds_status find_entries(listing *l, fds_error *err) {
     db_query *q;
-    bool is_of_cash = l->has_kind && (l->kind == LEDGER_CORRECTION || l->kind == LEDGER_AUDIT);
+    bool is_of_cash = l->has_kind && (l->kind == LEDGER_CORRECTION || l->kind == LEDGER_AUDIT ||
+                                      l->kind == LEDGER_PRIVACY || l->kind == LEDGER_RELEASE);
     TRY(ledger_query(l->ledger, is_of_cash ? LEDGER_Q_CASH : LEDGER_Q_BACK, &q, err));
     db_bind_int(q, 1, (int64_t)l->before);
     db_bind_int(q, 2, LEDGER_SCAN);
@@ -196,11 +201,34 @@ fds_status fds_ledger_sum(fds_ledger *l, fds_ledger_totals *out, fds_error *err)
     return FDS_OK;
 }
 
+/* Of a private ledger: the statements. */
+typedef struct {
+    int64_t units;
+    uint64_t count;
+} stated;
+
+static fds_status add_stated(void *user, const char *period, const char *last, int64_t units,
+                             uint64_t entry, fds_error *err) {
+    stated *s = user;
+    (void)period, (void)last, (void)entry;
+    s->count++;
+    return __builtin_add_overflow(s->units, units, &s->units)
+               ? fds__fail(err, FDS_ERR_LIMIT, "statements add up to too much")
+               : FDS_OK;
+}
+
 fds_status fds_ledger_earned(const fds_ledger *l, uint64_t account, int64_t *units, uint64_t *count,
                              fds_error *err) {
     db_query *q;
     bool has_row;
+    stated s = {0};
     TRY(ledger_check_account(l, account, err));
+    if (ledger_is_hidden(l, account)) {
+        TRY(fds_ledger_released_statements(l, account, NULL, add_stated, &s, err));
+        *units = s.units;
+        *count = s.count;
+        return FDS_OK;
+    }
     TRY(ledger_query(l, LEDGER_Q_EARNED, &q, err));
     db_bind_int(q, 1, (int64_t)account);
     fds_status status = db_next(q, &has_row, err);

@@ -49,6 +49,7 @@ typedef struct {
     bool is_all;     /* the viewer sees everything */
     bool has_answer; /* the kept answer is shown */
     bool is_party;   /* the viewer has a posting */
+    bool is_hidden;  /* a prediction, of which the viewer sees nothing: the ledger is private */
 } view;
 
 static bool put_bytes(json_t *root, const char *name, fds__bytes bytes) {
@@ -76,10 +77,11 @@ static bool put_public(json_t *root, const view *v) {
               fds__json_put(root, "at", json_string(ledger_time_text(e->at_ms, time)));
     if (e->run < v->ledger->state.run_count)
         ok = ok && fds__json_put(root, "run", json_string(v->ledger->state.runs[e->run]->sha256));
-    if (e->kind == LEDGER_PREDICTION || (e->has_amount && (v->is_all || v->is_party)))
+    if (!v->is_hidden &&
+        (e->kind == LEDGER_PREDICTION || (e->has_amount && (v->is_all || v->is_party))))
         ok = ok && fds__json_put(root, "amount", json_integer(e->amount)) &&
              fds__json_put(root, "fee", json_integer(e->fee));
-    if (e->label)
+    if (e->label && !v->is_hidden)
         ok = ok && fds__json_put(root, "label", json_string(e->label)) &&
              fds__json_put(root, "rule", json_string(e->rule ? e->rule : ""));
     if (e->ref != LEDGER_NONE)
@@ -92,7 +94,7 @@ static bool put_owned(json_t *root, const view *v) {
     const ledger_entry *e = v->entry;
     const ledger_state *s = &v->ledger->state;
     bool ok = true;
-    if (e->kind != LEDGER_CORRECTION && e->kind != LEDGER_AUDIT && e->customer < s->account_count)
+    if (e->customer != LEDGER_CASH && e->customer < s->account_count)
         ok = fds__json_put(root, e->kind == LEDGER_PAYOUT ? "account" : "customer",
                            json_string(s->accounts[e->customer].name));
     if (!isnan(e->confidence))
@@ -138,7 +140,8 @@ static fds_status put_postings(json_t *root, const view *v, fds_error *err) {
     json_t *list = json_array();
     bool ok = fds__json_share(root, "postings", list);
     for (size_t i = 0; ok && i < v->parts->count; i++)
-        if (v->is_all || v->parts->postings[i].account == v->viewer)
+        if (v->is_all || (v->parts->postings[i].account == v->viewer && !v->is_hidden &&
+                          !ledger_is_earned(e->kind, i, v->parts->count)))
             ok = fds__json_append(
                 list, posting_json(v, i, values, values ? values + payees : NULL, unit_errors));
     json_decref(list);
@@ -168,7 +171,14 @@ fds_status ledger_entry_json(const fds_ledger *l, uint64_t index, uint64_t viewe
     ledger_parts parts = {0};
     db_query *row;
     TRY(ledger_entry_get(l, index, &e, &row, err));
-    view v = {l, &e, &parts, viewer, viewer == LEDGER_NONE, has_answer, false};
+    view v = {.ledger = l,
+              .entry = &e,
+              .parts = &parts,
+              .viewer = viewer,
+              .is_all = viewer == LEDGER_NONE,
+              .has_answer = has_answer};
+    v.is_hidden =
+        e.kind == LEDGER_PREDICTION && l->state.privacy.is_on && !v.is_all && e.customer != viewer;
     json_t *root = json_object();
     fds_status status = ledger_parts_postings(&parts, &e, &l->state, err);
     for (size_t i = 0; status == FDS_OK && i < parts.count; i++)
@@ -241,6 +251,9 @@ static fds_status state_entry(statement *s, const ledger_entry *e, fds_error *er
     for (size_t i = 0; i < count; i++) {
         int64_t units = s->postings[i].units;
         if (s->postings[i].account != s->account || units == 0)
+            continue;
+        if (ledger_is_hidden(s->ledger, s->account) &&
+            (e->kind == LEDGER_PREDICTION || ledger_is_earned(e->kind, i, count)))
             continue;
         if (__builtin_add_overflow(s->balance, units, &s->balance))
             return ledger_fail(s->ledger, err, "entry %llu: its balance is too large",
@@ -447,14 +460,45 @@ static fds_status list_earnings(const spreads *s, json_t *list, fds_error *err) 
     return status;
 }
 
+/* Of a private ledger: the statements, the oldest first. */
+typedef struct {
+    json_t *list;
+    double deviation;
+} released;
+
+static fds_status add_released(void *user, const char *period, const char *last, int64_t units,
+                               uint64_t entry, fds_error *err) {
+    released *r = user;
+    json_t *root = json_object();
+    (void)entry;
+    bool ok = fds__json_put(root, "day", json_string(last)) &&
+              fds__json_put(root, "period", json_string(period)) &&
+              fds__json_put(root, "label", json_string("")) &&
+              fds__json_put(root, "units", json_integer(units)) &&
+              fds__json_put(root, "count", json_integer(0)) &&
+              fds__json_put(root, "error", fds__json_real(r->deviation));
+    return json_array_insert_new(r->list, 0, fds__json_keep_if(root, ok)) == 0
+               ? FDS_OK
+               : fds__fail_json(err);
+}
+
+static fds_status list_released(const spreads *s, json_t *list, fds_error *err) {
+    fds_ledger_privacy privacy;
+    fds_ledger_privacy_of(s->ledger, &privacy);
+    released r = {list, privacy.deviation};
+    return fds_ledger_released_statements(s->ledger, s->account, NULL, add_released, &r, err);
+}
+
 fds_status fds_ledger_earnings(const fds_ledger *l, uint64_t account, char **json, fds_error *err) {
     spreads s = {.ledger = l, .account = account};
     TRY(ledger_check_account(l, account, err));
-    fds_status status = spread_entries(&s, err);
+    bool is_hidden = ledger_is_hidden(l, account);
+    fds_status status = is_hidden ? FDS_OK : spread_entries(&s, err);
     json_t *root = json_object(), *list = json_array();
+    if (status == FDS_OK && !fds__json_share(root, "earnings", list))
+        status = fds__fail_json(err);
     if (status == FDS_OK)
-        status = fds__json_share(root, "earnings", list) ? list_earnings(&s, list, err)
-                                                         : fds__fail_json(err);
+        status = is_hidden ? list_released(&s, list, err) : list_earnings(&s, list, err);
     char *text = status == FDS_OK ? fds__json_text(root, JSON_COMPACT) : NULL;
     json_decref(list);
     json_decref(root);

@@ -149,7 +149,7 @@ fds_status fds_ledger_payout(fds_ledger *l, uint64_t account, int64_t minimum, c
     add_field(&request, ref);
     TRY(fingerprint_of(&request, fingerprint, err));
     TRY(ledger_look_up(l, LEDGER_PAYOUT, account, key, fingerprint, &first, err));
-    int64_t owed = MAX(l->state.accounts[account].balance, 0), paid = owed - owed % l->unit.minor;
+    int64_t owed = MAX(ledger_visible(&l->state, account), 0), paid = owed - owed % l->unit.minor;
     if (first.is_found)
         paid = first.amount;
     else if (paid < minimum)
@@ -202,7 +202,7 @@ static fds_status pay_one(fds_ledger *l, const fds_posting *payout, const char *
     *index = first.index;
     if (first.is_found)
         return FDS_OK;
-    if (l->state.accounts[payout->account].balance < payout->units)
+    if (ledger_visible(&l->state, payout->account) < payout->units)
         return fds__fail(err, FDS_ERR_LIMIT, "the balance of %.200s is too low",
                          l->state.accounts[payout->account].name);
     return put_transfer(l, LEDGER_PAYOUT, payout->account, -payout->units, ref, key, fingerprint,
@@ -222,6 +222,25 @@ fds_status fds_ledger_pay(fds_ledger *l, const fds_posting *payouts, size_t coun
 }
 
 /* ---- corrections ---- */
+
+/* What a prediction paid a provider is not to be read from how it is mended. */
+static fds_status check_hidden(const fds_ledger *l, uint64_t of, const fds_posting *postings,
+                               size_t count, fds_error *err) {
+    ledger_entry e;
+    db_query *row;
+    if (!l->state.privacy.is_on)
+        return FDS_OK;
+    TRY(ledger_entry_get(l, of, &e, &row, err));
+    bool is_prediction = e.kind == LEDGER_PREDICTION;
+    db_end(row);
+    for (size_t i = 0; is_prediction && i < count; i++)
+        if (ledger_is_hidden(l, postings[i].account))
+            return fds__fail(err, FDS_ERR_USAGE,
+                             "%s is private: a correction of a prediction takes money from "
+                             "\"reserve\", not from providers, who would learn their shares",
+                             l->path);
+    return FDS_OK;
+}
 
 static fds_status check_correction(const fds_ledger *l, uint64_t of, const fds_posting *postings,
                                    size_t count, const char *reason, const char *const operators[2],
@@ -268,6 +287,7 @@ fds_status fds_ledger_correct(fds_ledger *l, uint64_t of, const fds_posting *pos
     ledger_first_use first;
     TRY(ledger_settle(l, err));
     TRY(check_correction(l, of, postings, count, reason, operators, err));
+    TRY(check_hidden(l, of, postings, count, err));
     fds__text_print(&request, "correction %llu", (unsigned long long)of);
     for (size_t i = 0; i < count; i++)
         fds__text_print(&request, " %llu=%lld", (unsigned long long)postings[i].account,

@@ -145,8 +145,14 @@ static fds_status make_extra(const fds_ledger *l, uint64_t index, uint64_t accou
     TRY(ledger_entry_get(l, index, &e, &row, err));
     fds_status status = ledger_parts_read(&parts, &e, &l->state, &l->unit, err);
     size_t posting = 0;
-    while (status == FDS_OK && posting < parts.count && parts.postings[posting].account != account)
+    while (status == FDS_OK && posting < parts.count &&
+           (parts.postings[posting].account != account ||
+            ledger_is_earned(e.kind, posting, parts.count)))
         posting++;
+    if (status == FDS_OK && e.kind == LEDGER_PREDICTION && ledger_is_hidden(l, account))
+        status = fds__fail(err, FDS_ERR_USAGE,
+                           "%s is private: receipts of %.200s are of releases, not of predictions",
+                           l->path, l->state.accounts[account].name);
     if (status == FDS_OK && posting == parts.count)
         status = fds__fail(err, FDS_ERR_NOT_FOUND, "entry %llu has no posting of %.200s",
                            (unsigned long long)index, l->state.accounts[account].name);

@@ -124,6 +124,11 @@ fds_status fds_ledger_add_run(fds_ledger *l, const fds_ledger_run *run, uint64_t
     fds__policy policy;
     TRY(ledger_settle(l, err));
     TRY(check_run(l, run, &policy, err));
+    if (policy == FDS__POLICY_SIGNED && l->state.privacy.is_on)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "%s is private, and takes the policy clip only: under signed one "
+                         "prediction can move twenty times its price",
+                         l->path);
     for (size_t i = 0; i < run->count; i++)
         TRY(check_payee(l, run->payees[i], err));
     for (size_t i = 0; i < l->state.run_count; i++)

@@ -231,6 +231,7 @@ void ledger_state_keep(ledger_state *s) {
     for (size_t i = 0; i < s->touched_count; i++) {
         ledger_account *a = &s->accounts[s->touched[i]];
         a->kept = a->balance;
+        a->kept_withheld = a->withheld;
         a->is_touched = false;
     }
     s->touched_count = 0;
@@ -245,6 +246,7 @@ void ledger_state_undo(ledger_state *s, size_t accounts, size_t runs) {
     for (size_t i = 0; i < s->touched_count; i++) {
         ledger_account *a = &s->accounts[s->touched[i]];
         a->balance = a->kept;
+        a->withheld = a->kept_withheld;
         a->is_touched = false;
     }
     s->touched_count = 0;
@@ -264,8 +266,10 @@ void ledger_state_undo(ledger_state *s, size_t accounts, size_t runs) {
 
 /* ---- postings ---- */
 
+/* A provider of a private ledger may owe what noise has taken. */
 static bool has_floor(const ledger_state *s, const ledger_account *a) {
-    return a->kind == FDS_ACCOUNT_CUSTOMER || (a->kind == FDS_ACCOUNT_PROVIDER && !s->has_debts);
+    return a->kind == FDS_ACCOUNT_CUSTOMER ||
+           (a->kind == FDS_ACCOUNT_PROVIDER && !s->has_debts && !s->privacy.is_on);
 }
 
 /* An account may stand in several postings: only what they leave counts. */
@@ -308,4 +312,17 @@ fds_status ledger_state_post(ledger_state *s, const fds_posting *postings, size_
         while (done-- > 0)
             s->accounts[postings[done].account].balance -= postings[done].units;
     return status;
+}
+
+/* What is withheld is part of a balance, which is checked: it does not overflow before that does. */
+void ledger_state_withhold(ledger_state *s, ledger_entry_kind kind, const fds_posting *postings,
+                           size_t count) {
+    if (!s->privacy.is_on || (kind != LEDGER_PREDICTION && kind != LEDGER_RELEASE))
+        return;
+    for (size_t i = 0; i < count; i++) {
+        ledger_account *a = &s->accounts[postings[i].account];
+        if (a->kind == FDS_ACCOUNT_PROVIDER &&
+            (kind == LEDGER_PREDICTION || ledger_is_earned(kind, i, count)))
+            a->withheld += postings[i].units;
+    }
 }

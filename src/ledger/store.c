@@ -44,6 +44,8 @@ static const char *const sql[LEDGER_QUERIES] = {
                         "earning WHERE account = $1",
     [LEDGER_Q_EARNINGS_OF_DAY] =
         "SELECT account, label, units, n FROM earning WHERE day = $1 ORDER BY account, label",
+    [LEDGER_Q_EARNED_BETWEEN] = "SELECT account, CAST(sum(units) AS BIGINT) FROM earning WHERE day "
+                                ">= $1 AND day <= $2 GROUP BY account ORDER BY account",
     [LEDGER_Q_COUNT_EARNINGS] = "SELECT count(*) FROM earning",
     [LEDGER_Q_TILE] = "SELECT hashes FROM tile WHERE level = $1 AND n = $2",
     [LEDGER_Q_SET_TILE] = "INSERT INTO tile(level, n, hashes) VALUES($1, $2, $3) ON CONFLICT "
@@ -274,6 +276,7 @@ fds_status ledger_begin(fds_ledger *l, fds_error *err) {
     l->kept_runs = l->state.run_count;
     l->kept_at_ms = l->state.at_ms;
     l->kept_totals = l->totals;
+    l->kept_privacy = l->state.privacy;
     l->earning_count = 0;
     return FDS_OK;
 }
@@ -395,6 +398,7 @@ static void undo(fds_ledger *l) {
     l->state.size = l->kept_size;
     l->state.at_ms = l->kept_at_ms;
     l->totals = l->kept_totals;
+    l->state.privacy = l->kept_privacy;
     *l->tree = *l->kept_tree;
 }
 
@@ -467,6 +471,7 @@ fds_status ledger_add(fds_ledger *l, ledger_entry *e, const fds_posting *posting
     TRY(make_leaf(l, e, postings, count, err));
     TRY(ledger_query(l, LEDGER_Q_ADD_ENTRY, &q, err));
     TRY(ledger_state_post(&l->state, postings, count, err));
+    ledger_state_withhold(&l->state, e->kind, postings, count);
     ledger_entry_bind(e, q);
     fds_status done = db_do(q, err);
     if (done != FDS_OK) /* balances have changed: the whole transaction must fail, not this entry */

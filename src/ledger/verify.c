@@ -28,7 +28,8 @@ typedef struct {
     int64_t day; /* whose earnings are being summed */
     ledger_earning *earnings;
     size_t earning_count, earning_capacity, earning_limit;
-    ledger_state labels; /* of the day: kept and found as names of accounts are */
+    int64_t released_from; /* first day of the release that is being checked */
+    ledger_state labels;   /* of the day: kept and found as names of accounts are */
     uint64_t earning_rows, kinds[LEDGER_KINDS];
 } audit;
 
@@ -240,7 +241,8 @@ static fds_status check_prediction(audit *a, const ledger_entry *e, fds_error *e
         run->values[i] = (double)value;
     }
     if (a->state.accounts[e->customer].kind != FDS_ACCOUNT_CUSTOMER || e->amount < 0 ||
-        e->amount > LEDGER_MOST_AMOUNT)
+        e->amount > LEDGER_MOST_AMOUNT ||
+        (a->state.privacy.is_on && e->amount > a->state.privacy.price_limit))
         return FAIL_ENTRY(a, e, err, "its amount or customer is impossible");
     if (ledger_run_divide(run, e->amount, &fee, &rule, NULL) != FDS_OK)
         return FAIL_ENTRY(a, e, err, "its values cannot be divided by");
@@ -258,7 +260,8 @@ static fds_status check_prediction(audit *a, const ledger_entry *e, fds_error *e
 static fds_status check_transfer(const audit *a, const ledger_entry *e, fds_error *err) {
     const ledger_account *account = &a->state.accounts[e->customer];
     bool is_topup = e->kind == LEDGER_TOPUP;
-    int64_t units = is_topup ? e->amount : -e->amount, owed = MAX(account->balance, 0);
+    int64_t units = is_topup ? e->amount : -e->amount,
+            owed = MAX(ledger_visible(&a->state, e->customer), 0);
     if (e->amount < 1 || e->fee != 0 || a->parts.count != 2 ||
         !is_posting(a, 0, e->customer, units) || !is_posting(a, 1, LEDGER_CASH, -units) ||
         e->customer == LEDGER_CASH)
@@ -290,6 +293,26 @@ static fds_status check_note(const audit *a, const ledger_entry *e, fds_error *e
     return is_right ? FDS_OK : FAIL_ENTRY(a, e, err, "it is no note");
 }
 
+/* Its days' earnings were compared with the predictions when those days ended. */
+static fds_status check_release(const audit *a, const ledger_entry *e, fds_error *err) {
+    OWNED int64_t *earned = NULL;
+    size_t providers = 0;
+    TRY(NEW(earned, MAX(a->state.account_count, a->ledger->state.account_count), err));
+    TRY(ledger_earned_between(a->ledger, a->released_from, a->state.privacy.released, earned, err));
+    bool is_right = true;
+    for (size_t i = 0; is_right && i < a->state.account_count; i++)
+        if (a->state.accounts[i].kind == FDS_ACCOUNT_PROVIDER) {
+            is_right = providers < a->parts.count && is_posting(a, providers, i, -earned[i]) &&
+                       a->parts.count / 2 + providers < a->parts.count &&
+                       a->parts.postings[a->parts.count / 2 + providers].account == i;
+            providers++;
+        }
+    if (!is_right || a->parts.count != 2 * providers + 1 ||
+        a->parts.postings[2 * providers].account != a->state.privacy.reserve)
+        return FAIL_ENTRY(a, e, err, "its postings are not those of a release");
+    return FDS_OK;
+}
+
 /* The first entry says what kind of ledger it is. */
 static fds_status check_first(const audit *a, const ledger_entry *e, fds_error *err) {
     const fds_ledger *l = a->ledger;
@@ -315,12 +338,18 @@ static fds_status add_new(audit *a, const ledger_entry *e, fds_error *err) {
         TRY(check_first(a, e, err));
     if (e->kind == LEDGER_OPEN && e->text)
         return ledger_state_read_account(&a->state, e->text, err);
+    if (e->kind == LEDGER_PRIVACY || e->kind == LEDGER_RELEASE) {
+        a->released_from = a->state.privacy.released + 1;
+        if (!a->state.privacy.is_on && a->kinds[LEDGER_PREDICTION])
+            return FAIL_ENTRY(a, e, err, "there are predictions before it");
+        return ledger_privacy_take(&a->state, e, err);
+    }
     if (e->kind != LEDGER_RUN || !e->text)
         return FDS_OK;
     TRY(ledger_state_read_run(&a->state, e->text, err));
     const ledger_run *run = a->state.runs[a->state.run_count - 1];
     if (e->run != a->state.run_count - 1 ||
-        (run->policy == FDS__POLICY_SIGNED && !a->state.has_debts))
+        (run->policy == FDS__POLICY_SIGNED && (!a->state.has_debts || a->state.privacy.is_on)))
         return FAIL_ENTRY(a, e, err, "its run is impossible");
     return FDS_OK;
 }
@@ -341,6 +370,8 @@ static fds_status check_kind(audit *a, const ledger_entry *e, fds_error *err) {
         return check_correction(a, e, err);
     case LEDGER_AUDIT:
         return check_note(a, e, err);
+    case LEDGER_RELEASE:
+        return check_release(a, e, err);
     default:
         return a->parts.count == 0 ? FDS_OK : FAIL_ENTRY(a, e, err, "it has postings");
     }
@@ -368,6 +399,7 @@ static fds_status check_entry(audit *a, const ledger_entry *e, fds_error *err) {
     TRY(check_kind(a, e, err));
     if (ledger_state_post(&a->state, a->parts.postings, a->parts.count, &why) != FDS_OK)
         return FAIL_ENTRY(a, e, err, "%.200s", why.text);
+    ledger_state_withhold(&a->state, e->kind, a->parts.postings, a->parts.count);
     ledger_state_keep(&a->state);
     a->state.size++;
     a->state.at_ms = e->at_ms;

@@ -30,6 +30,7 @@ typedef struct {
 #define LEDGER FDS__JOB_LEDGER
 #define SERVE FDS__JOB_SERVE
 #define TRUST FDS__JOB_TRUST
+#define PRIVACY FDS__JOB_PRIVACY
 #define PARAM(kind_, field_, jobs_, ...) \
     {.kind = KIND_##kind_,               \
      .place = FDS__PLACE_##field_,       \
@@ -46,7 +47,8 @@ static const struct {
     unsigned bit;
 } jobs[] = {{"train", TRAIN}, {"shapley", VALUE},   {"baseline", VALUE}, {"fit", FIT},
             {"bench", BENCH}, {"explain", EXPLAIN}, {"pay", PAY},        {"show", SHOW},
-            {"audit", AUDIT}, {"ledger", LEDGER},   {"serve", SERVE},    {"trust", TRUST}};
+            {"audit", AUDIT}, {"ledger", LEDGER},   {"serve", SERVE},    {"privacy", PRIVACY},
+            {"trust", TRUST}};
 
 static inline const char *name_of(const row *r) { return r->name ? r->name : r->field; }
 

@@ -9,6 +9,7 @@
  *   topup NAME UNITS KEY                payout NAME MINIMUM KEY     correct ENTRY KEY NAME=UNITS ...
  *   balances                            size                        verify
  *   export FORMAT PATH                  dump                        all that entries say, as a hash
+ *   clock DAY                           private NAME=VALUE ...      release PERIOD
  */
 #include "ledger/ledger.h"
 
@@ -226,6 +227,44 @@ static fds_status dump(fds_error *err) {
     return status;
 }
 
+static int64_t clock_ms;
+static int64_t tell_time(void) { return clock_ms; }
+
+/* It is noon of that day from now on, until the ledger is closed. */
+static fds_status set_clock(fds_error *err) {
+    int64_t day = 0;
+    if (!ledger_day_read(words[1], &day))
+        return fds__fail(err, FDS_ERR_USAGE, "it is no day");
+    clock_ms = day * LEDGER_DAY_MS + LEDGER_DAY_MS / 2;
+    ledger->now_ms = tell_time;
+    puts("OK");
+    return FDS_OK;
+}
+
+static fds_status set_private(fds_error *err) {
+    fds_params *params = fds_params_create("privacy");
+    fds_status status = FDS_OK;
+    uint64_t index;
+    for (size_t i = 1; i < count && status == FDS_OK; i++) {
+        char *equals = strchr(words[i], '=');
+        *equals = 0;
+        status = fds_params_set(params, words[i], equals + 1, err);
+    }
+    if (status == FDS_OK)
+        status = fds_ledger_set_private(ledger, params, &index, err);
+    fds_params_free(params);
+    if (status == FDS_OK)
+        printf("OK %llu\n", (unsigned long long)index);
+    return status;
+}
+
+static fds_status release(fds_error *err) {
+    uint64_t index;
+    TRY(fds_ledger_release(ledger, words[1], NULL, &index, err));
+    printf("OK %llu\n", (unsigned long long)index);
+    return FDS_OK;
+}
+
 static fds_status close_ledger(fds_error *err) {
     (void)err;
     fds_ledger_close(ledger);
@@ -238,11 +277,12 @@ int main(void) {
     static const struct {
         const char *name;
         fds_status (*run)(fds_error *err);
-    } commands[] = {{"create", create},      {"open", open_ledger}, {"account", add_account},
-                    {"run", add_run},        {"charge", charge},    {"topup", topup},
-                    {"payout", payout},      {"correct", correct},  {"balances", balances},
-                    {"size", size},          {"verify", verify},    {"export", export_all},
-                    {"close", close_ledger}, {"dump", dump}};
+    } commands[] = {{"create", create},       {"open", open_ledger}, {"account", add_account},
+                    {"run", add_run},         {"charge", charge},    {"topup", topup},
+                    {"payout", payout},       {"correct", correct},  {"balances", balances},
+                    {"size", size},           {"verify", verify},    {"export", export_all},
+                    {"close", close_ledger},  {"dump", dump},        {"clock", set_clock},
+                    {"private", set_private}, {"release", release}};
     while (read_line()) {
         fds_error err = {0};
         for (size_t i = 0; count && i < sizeof commands / sizeof *commands; i++)
