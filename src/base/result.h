@@ -15,6 +15,7 @@ struct fds_result {
     bool is_mean; /* one prediction: the mean over tests */
     bool is_exact;
     bool has_all_labels; /* classes predictions per test */
+    bool has_shares;     /* rankings in JSON have the share of each player too */
     size_t players, predictions;
     uint32_t classes;
     size_t class_count;      /* for which there is memory */

@@ -329,8 +329,21 @@ static bool is_shapley(const fds_params *params) {
            strcmp(params->method, "exact") == 0;
 }
 
+/* Parameters that only games of the user's own have. */
+static fds_status check_given(const fds_params *params, fds_error *err) {
+    if (params->game)
+        return fds__fail(err, FDS_ERR_USAGE, "`game` needs `utilities`");
+    return fds__is_given(params, group_value)
+               ? fds__fail(err, FDS_ERR_USAGE, "`group_value` needs `utilities`")
+               : FDS_OK;
+}
+
 fds_status fds_value_check(const fds_params *params, const char *table, fds_error *err) {
     job j = {0};
+    if (params->utilities)
+        return table ? fds__fail(err, FDS_ERR_USAGE, "`table` does not apply with `utilities`")
+                     : fds__given_check(params, err);
+    TRY(check_given(params, err));
     if (is_shapley(params))
         return fds__shapley_check(params, err);
     TRY(check(&j, params, err));

@@ -461,8 +461,17 @@ fds_status fds__table_bytes(const fds_utility *utility, fds_store store, size_t 
 
 /* ---- grouping.c ---- */
 
-/* Groups from the bytes of a file, which it overwrites; data[size] must be NUL. */
-fds_status fds__groups_parse(const char *path, char *data, size_t size, const fds_players *players,
-                             fds_groups **out, fds_error *err);
+/* Groups of the players names[n] from the bytes of a file, which it overwrites; data[size] must be
+ * NUL. */
+fds_status fds__groups_parse(const char *path, char *data, size_t size, const char *const *names,
+                             size_t n, fds_groups **out, fds_error *err);
+/* The same from a file. */
+fds_status fds__groups_read_names(const char *path, const char *const *names, size_t count,
+                                  fds_groups **out, fds_error *err);
+
+/* ---- given_values.c ---- */
+
+/* The mistakes in the parameters of fds_shapley_utilities that show before the file is read. */
+fds_status fds__given_check(const fds_params *params, fds_error *err);
 
 #endif
