@@ -206,6 +206,12 @@ static void print_diagnostics(const json_t *about, const cli_args *args) {
                cli_get_number(about, "probability_with_none"),
                cli_get_number(about, "probability_with_all"));
     print_fit(about);
+    if (json_is_object(cli_get(about, "privacy")))
+        printf("%-*s (%g, %g)-differentially private towards each other player\n"
+               "%-*s noise of %.3g on each count; each command spends as much again\n",
+               CLI_WIDTH, "privacy", cli_get_number(about, "privacy.epsilon"),
+               cli_get_number(about, "privacy.delta"), CLI_WIDTH, "",
+               cli_get_number(about, "privacy.sigma"));
     if (cli_get_number(about, "noise") > 0)
         printf("%-*s %.2g standard deviation of an answer\n", CLI_WIDTH, "noise",
                cli_get_number(about, "noise"));

@@ -164,13 +164,13 @@ FDS_API fds_utility_info fds_utility_get_info(const fds_utility *utility);
 
 /* probs[inputs * classes] of one coalition (a set of bits, as under Games), on worker number
  * worker: each number is used by one thread at a time. Without players: the network as initialised
- * (retrain), 0 for every label (knn), equal probabilities (kernel, entk), or the shares of the
- * classes among all players' samples (command). */
+ * (retrain), 0 for every label (knn), equal probabilities (tknn, kernel, entk), or the shares of
+ * the classes among all players' samples (command). */
 FDS_API fds_status fds_utility_eval(const fds_utility *utility, unsigned worker,
                                     const uint64_t *coalition, float *probs, fds_error *err);
 
-/* Exact Shapley values of "knn:K" and "knn:K@model", by the recursion of Jia et al. (2019):
- * values[input_count * classes * players], by input, then label, then player. FDS_ERR_USAGE for
+/* Exact Shapley values of "knn:K" and "knn:K@model", by the recursion of Jia et al. (2019), and of
+ * "tknn" and "tknn:T", by the formula of Wang et al. (2023): values[input_count * classes * players], by input, then label, then player. FDS_ERR_USAGE for
  * other kinds and for players of several samples. */
 FDS_API fds_status fds_utility_knn_shapley(const fds_utility *utility, double *values,
                                            fds_error *err);
