@@ -56,6 +56,9 @@ fds_status fds__result_regression(fds_result *result, fds_error *err);
 fds_status fds__result_number(fds_result *result, double number, uint32_t *label, fds_error *err);
 /* A label as JSON: its name, or its number; label FDS__UNKNOWN: null. */
 json_t *fds__result_json_label(const fds_result *result, uint32_t label);
+/* Replaces a result of players with providers by one of the providers: their values are the sums of
+ * those of their players, their errors the roots of the sums of squares. On failure it stays. */
+fds_status fds__result_by_provider(fds_result **result, fds_error *err);
 /* Means of values over predictions; their errors are known for one prediction only. */
 void fds__result_average(fds_result *result);
 /* A prediction without its players: input, sample, predicted, confidence, ...; NULL: no memory. */

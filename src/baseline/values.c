@@ -338,6 +338,8 @@ static fds_status run(job *j, const fds_params *params, const char *table, fds_r
         TRY(find_labels(j, err));
     TRY(fds__problem_result(j->problem, params->method, is_each(j) ? tests : 1, &r, err));
     fds_status status = fill_result(j, params->seed, r, err);
+    if (status == FDS_OK && j->problem->by_points)
+        status = fds__result_by_provider(&r, err);
     if (status != FDS_OK)
         fds_result_free(r);
     else
@@ -378,21 +380,14 @@ static bool is_shapley(const fds_params *params) {
            strcmp(params->method, "exact") == 0;
 }
 
-/* Parameters that only games of the user's own have. */
-static fds_status check_given(const fds_params *params, fds_error *err) {
-    if (params->game)
-        return fds__fail(err, FDS_ERR_USAGE, "`game` needs `utilities`");
-    return fds__is_given(params, group_value)
-               ? fds__fail(err, FDS_ERR_USAGE, "`group_value` needs `utilities`")
-               : FDS_OK;
-}
-
 fds_status fds_value_check(const fds_params *params, const char *table, fds_error *err) {
     job j = {0};
     if (params->utilities)
         return table ? fds__fail(err, FDS_ERR_USAGE, "`table` does not apply with `utilities`")
                      : fds__given_check(params, err);
-    TRY(check_given(params, err));
+    if (params->game)
+        return fds__fail(err, FDS_ERR_USAGE, "`game` needs `utilities`");
+    TRY(fds__group_value_check(params, err));
     if (is_shapley(params))
         return fds__shapley_check(params, err);
     TRY(check(&j, params, err));

@@ -265,6 +265,7 @@ struct fds_problem {
     const fds_dataset *train, *test;   /* test is train where the data has no test part */
     fds_dataset *own_train, *own_test; /* the same, where the problem opened them */
     bool has_test_part, by_provider;
+    bool by_points;       /* players are samples, and results add them up by provider */
     bool has_named_tests; /* by the parameter index */
     fds_players *players;
     uint32_t *player_labels;            /* (players) of most of a player's samples */

@@ -280,6 +280,8 @@ bool fds__has_training(const char *kind);
 bool fds__has_network(const char *kind);
 /* Whether providers are the players; problem NULL: not made yet. */
 bool fds__is_by_provider(const fds_problem *problem, const fds_params *params);
+/* FDS_ERR_USAGE when `group_value` is given and no providers are players. */
+fds_status fds__group_value_check(const fds_params *params, fds_error *err);
 /* The parameter "model", or the default for the problem's data. */
 const char *fds__network_of(const fds_problem *problem, const fds_params *params);
 /* Its number of weights; the error for an unknown network names the nearest preset. */
