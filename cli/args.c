@@ -167,6 +167,22 @@ static fds_status take_operand(const cli_command *command, const char *word, cli
     return is_param && *word ? fds_params_set(args->params, "data", word, err) : FDS_OK;
 }
 
+/* The operand, or the parameter that takes its place, but not both. */
+static fds_status check_operand(const cli_command *command, const cli_args *args, fds_error *err) {
+    char instead[MAX_WORD] = "";
+    bool is_there = args->operand && *args->operand;
+    if (command->instead)
+        fds_params_get(args->params, command->instead, instead, sizeof instead, NULL);
+    bool has_other = *instead && strcmp(instead, "auto") != 0;
+    if (has_other && is_there)
+        return cli_fail(err, FDS_ERR_USAGE, "--%s takes the place of %s (got %s): give one of them",
+                        command->instead, command->operand, args->operand);
+    if (command->operand && command->missing && !is_there && !has_other)
+        return cli_fail(err, FDS_ERR_USAGE, "%s is missing: %s", command->operand,
+                        command->missing);
+    return FDS_OK;
+}
+
 fds_status cli_parse(const cli_command *command, int argc, char **argv, cli_args *args,
                      fds_error *err) {
     bool only_operands = false;
@@ -178,10 +194,7 @@ fds_status cli_parse(const cli_command *command, int argc, char **argv, cli_args
         else
             CLI_TRY(take_operand(command, argv[i], args, err));
     }
-    if (command->operand && command->missing && (!args->operand || !*args->operand))
-        return cli_fail(err, FDS_ERR_USAGE, "%s is missing: %s", command->operand,
-                        command->missing);
-    return FDS_OK;
+    return check_operand(command, args, err);
 }
 
 fds_status cli_number(const char *option_name, const char *text, size_t most, size_t usual,

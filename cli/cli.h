@@ -66,6 +66,7 @@ struct cli_command {
     const char *job;          /* whose parameters are options; NULL: none */
     const char *operand;      /* "DATA"; NULL: it takes none */
     bool takes_more;          /* operands after the first */
+    const char *instead;      /* a parameter that takes the place of the operand; or NULL */
     const char *missing;      /* after "DATA is missing: ", what would be right; NULL: it may be */
     const char *usage;        /* after the name, one line */
     const char *summary;      /* one line of fds --help */
@@ -175,6 +176,11 @@ fds_status cli_check_folder(const char *option, const char *path, fds_error *err
 
 /* The output folder: that of -o, else DATA.ending here, without DATA's own ending. */
 void cli_name_folder(const cli_args *args, const char *ending, char *folder, size_t size);
+
+/* ---- fds value --utilities ---- */
+
+/* Values of games from a file; top: how many players to show. */
+fds_status cli_value_utilities(const cli_args *args, size_t top, fds_error *err);
 
 /* ---- what explain and pay share ---- */
 

@@ -253,6 +253,7 @@ static void free_job(job *j) {
 }
 
 static fds_status check(const cli_args *args, job *j, fds_error *err) {
+    char value[16];
     char summary[8];
     CLI_TRY(fds_pay_check(args->params, err));
     CLI_TRY(cli_answer_check(args, err));
@@ -272,6 +273,9 @@ static fds_status check(const cli_args *args, job *j, fds_error *err) {
         return cli_fail(err, FDS_ERR_USAGE, "-o and --carry: %s cannot be both", j->carry);
     CLI_TRY(fds_params_get(args->params, "summary", summary, sizeof summary, err));
     CLI_TRY(fds_params_get(args->params, "by", j->by, sizeof j->by, err));
+    CLI_TRY(fds_params_get(args->params, "group_value", value, sizeof value, err));
+    if (strcmp(value, "points") == 0) /* of providers */
+        snprintf(j->by, sizeof j->by, "provider");
     j->is_summary = strcmp(summary, "true") == 0;
     j->has_text = !args->json && !args->jsonl;
     j->top = args->all ? SIZE_MAX : j->top;

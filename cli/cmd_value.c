@@ -206,6 +206,12 @@ static void print_diagnostics(const json_t *about, const cli_args *args) {
                cli_get_number(about, "probability_with_none"),
                cli_get_number(about, "probability_with_all"));
     print_fit(about);
+    if (json_is_object(cli_get(about, "privacy")))
+        printf("%-*s (%g, %g)-differentially private towards each other player\n"
+               "%-*s noise of %.3g on each count; each command spends as much again\n",
+               CLI_WIDTH, "privacy", cli_get_number(about, "privacy.epsilon"),
+               cli_get_number(about, "privacy.delta"), CLI_WIDTH, "",
+               cli_get_number(about, "privacy.sigma"));
     if (cli_get_number(about, "noise") > 0)
         printf("%-*s %.2g standard deviation of an answer\n", CLI_WIDTH, "noise",
                cli_get_number(about, "noise"));
@@ -322,6 +328,8 @@ static fds_status run(cli_args *args, fds_error *err) {
     if (args->output)
         CLI_TRY(cli_check_output("-o", args->output, ".csv|.npy|.json", args, err));
     CLI_TRY(fds_value_check(args->params, args->table, err));
+    if (!args->operand)
+        return cli_value_utilities(args, top, err);
     CLI_TRY(fds_problem_open(args->params, args->events, &problem, err));
     fds_status status = work(args, problem, top, err);
     fds_problem_free(problem);
@@ -342,24 +350,29 @@ const cli_command cli_value = {
     .name = "value",
     .job = "value",
     .operand = "DATA",
+    .instead = "utilities",
     .missing = "name a fetched set or a path, for example: fds value mnist -o values.csv",
-    .usage = "DATA [-o FILE] [options]",
+    .usage = "DATA|--utilities FILE [-o FILE] [options]",
     .summary = "compute the values of all players, by any method",
-    .about = "Trains sub-models on coalitions of the players, records their predictions for the "
-             "test samples, and computes the Shapley value of every player, with a standard error: "
-             "its share in the probability of the predicted label. The values for a test sample "
-             "sum to what all players together add to that probability.\n\n"
-             "A table keeps the predictions of the sub-models: an interrupted command, given "
-             "again, goes on where it stopped, and more coalitions or other questions use what is "
-             "there. The same seed gives the same values, bit for bit, with any number of "
-             "threads.\n\n"
-             "DATA is the name of a fetched set (fds data get) or a path, as for fds data show.",
+    .about =
+        "Trains sub-models on coalitions of the players, records their predictions for the "
+        "test samples, and computes the Shapley value of every player, with a standard error: "
+        "its share in the probability of the predicted label. The values for a test sample "
+        "sum to what all players together add to that probability.\n\n"
+        "A table keeps the predictions of the sub-models: an interrupted command, given "
+        "again, goes on where it stopped, and more coalitions or other questions use what is "
+        "there. The same seed gives the same values, bit for bit, with any number of "
+        "threads.\n\n"
+        "DATA is the name of a fetched set (fds data get) or a path, as for fds data show. With "
+        "--utilities FILE there is no data and no training: the file has the coalitions of a "
+        "game of yours and what they are worth.",
     .more_about = list_baselines,
     .examples = "  fds value mnist --players 100 --test 50 --coalitions 1000 -o values.csv\n"
                 "  fds value sales.csv --label outcome --provider shop --players providers \\\n"
                 "      --method exact --global -o shops.csv\n"
                 "  fds value houses.csv --task regression --label price --players providers\n"
-                "  fds value mnist --method tmc --permutations 200 -o tmc.csv\n",
+                "  fds value mnist --method tmc --permutations 200 -o tmc.csv\n"
+                "  fds value --utilities game.json --group 'Ann=Ann1+Ann2'\n",
     .own = own,
     .own_count = CLI_COUNT(own),
     .run = run,

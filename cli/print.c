@@ -208,6 +208,8 @@ void cli_print_problem(const json_t *about) {
            (int)strlen(kind) - !is_plural, kind);
     if (strcmp(kind, "providers") == 0)
         printf(" with %llu samples", (unsigned long long)cli_get_count(about, "players.samples"));
+    if (strcmp(cli_get_text(about, "group_value"), "points") == 0)
+        printf(", whose values are added up by provider");
     putchar('\n');
 }
 

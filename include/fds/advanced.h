@@ -164,13 +164,13 @@ FDS_API fds_utility_info fds_utility_get_info(const fds_utility *utility);
 
 /* probs[inputs * classes] of one coalition (a set of bits, as under Games), on worker number
  * worker: each number is used by one thread at a time. Without players: the network as initialised
- * (retrain), 0 for every label (knn), equal probabilities (kernel, entk), or the shares of the
- * classes among all players' samples (command). */
+ * (retrain), 0 for every label (knn), equal probabilities (tknn, kernel, entk), or the shares of
+ * the classes among all players' samples (command). */
 FDS_API fds_status fds_utility_eval(const fds_utility *utility, unsigned worker,
                                     const uint64_t *coalition, float *probs, fds_error *err);
 
-/* Exact Shapley values of "knn:K" and "knn:K@model", by the recursion of Jia et al. (2019):
- * values[input_count * classes * players], by input, then label, then player. FDS_ERR_USAGE for
+/* Exact Shapley values of "knn:K" and "knn:K@model", by the recursion of Jia et al. (2019), and of
+ * "tknn" and "tknn:T", by the formula of Wang et al. (2023): values[input_count * classes * players], by input, then label, then player. FDS_ERR_USAGE for
  * other kinds and for players of several samples. */
 FDS_API fds_status fds_utility_knn_shapley(const fds_utility *utility, double *values,
                                            fds_error *err);
@@ -327,6 +327,14 @@ FDS_API fds_status fds_least_squares(const fds_plan *plan, const fds_rows *rows,
                                      double *errors, fds_ls_report *report,
                                      const fds_events *events, fds_error *err);
 
+/* ---- games of one's own ---- */
+
+/* Shapley values of the games in the file of the parameter "utilities": coalitions and what they are
+ * worth, as CSV or JSON (docs/utilities.md). Each game is a prediction of the result, named by the
+ * file; nothing is trained. Parameters: "game", "group", "group_value", "method", "threads". */
+FDS_API fds_status fds_shapley_utilities(const fds_params *params, const fds_events *events,
+                                         fds_result **out, fds_error *err);
+
 /* ==== Results =============================================================================== */
 
 /* All values and standard errors of a result: values and errors [predictions * players], prediction
@@ -335,6 +343,10 @@ FDS_API void fds_result_copy(const fds_result *result, double *values, double *e
 /* The samples of a player, and its group in the run, UINT32_MAX: it has none. */
 FDS_API size_t fds_result_player_samples(const fds_result *result, size_t player);
 FDS_API uint32_t fds_result_player_group(const fds_result *result, size_t player);
+
+/* Its share of what is paid for a prediction (SIZE_MAX: for the mean) under the policy clip of
+ * docs/pay.md: max(value, 0) over the sum of these, or the same for all if no value is above 0. */
+FDS_API double fds_result_share(const fds_result *result, size_t prediction, size_t player);
 
 /* Values of one's own, or of a result that was kept elsewhere. What may be NULL is not known. */
 typedef struct fds_values {

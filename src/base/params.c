@@ -500,3 +500,13 @@ fds_status fds__params_check(const fds_params *params, const char *method, const
     }
     return FDS_OK;
 }
+
+fds_status fds__params_only(const fds_params *params, const char *names, const char *with,
+                            fds_error *err) {
+    for (size_t i = 0; i < ROWS; i++)
+        if ((rows[i].jobs & params->job) && params->given[rows[i].place] &&
+            !fds__is_among(rows[i].name, names))
+            return fds__fail(err, FDS_ERR_USAGE, "`%s` does not apply with `%s`", rows[i].name,
+                             with);
+    return FDS_OK;
+}

@@ -69,6 +69,10 @@ bool fds__params_need(const fds_params *params, const char *needs);
  * without another that it needs. takes: the parameters that a baseline names as its own, or NULL. */
 fds_status fds__params_check(const fds_params *params, const char *method, const char *takes,
                              fds_error *err);
+/* FDS_ERR_USAGE for a parameter that was given and is not among names, separated by blanks: it means
+ * nothing together with the parameter `with`. */
+fds_status fds__params_only(const fds_params *params, const char *names, const char *with,
+                            fds_error *err);
 /* The parameters that were given or have a default, by name; NULL: no memory. */
 json_t *fds__params_json(const fds_params *params);
 /* A place in "a|b|c", or -1. */

@@ -307,6 +307,15 @@ double fds_result_check(const fds_result *r, size_t k, size_t i) {
 double fds_result_check_error(const fds_result *r, size_t k, size_t i) {
     return cell(r, r->check_errors, k, i);
 }
+double fds_result_share(const fds_result *r, size_t k, size_t i) {
+    const double *values = k == SIZE_MAX ? r->means : r->values + k * r->players;
+    double sum = 0;
+    if (i >= r->players || (k != SIZE_MAX && k >= r->predictions))
+        return (double)NAN;
+    for (size_t j = 0; j < r->players; j++)
+        sum += MAX(values[j], 0);
+    return sum > 0 ? MAX(values[i], 0) / sum : 1 / (double)r->players;
+}
 double fds_result_mean(const fds_result *r, size_t i) { return number_at(r->means, i, r->players); }
 double fds_result_mean_error(const fds_result *r, size_t i) {
     return number_at(r->mean_errors, i, r->players);
@@ -392,9 +401,12 @@ static json_t *json_place(const fds_result *r, size_t k, size_t rank, size_t i) 
                   "value", fds__json_real(is_mean ? r->means[i] : r->values[at]), "standard_error",
                   fds__json_real(is_mean ? r->mean_errors[i] : r->errors[at]));
     bool is_whole =
-        item && (is_mean || !r->checks ||
-                 (fds__json_put(item, "bank_value", fds__json_real(r->checks[at])) &&
-                  fds__json_put(item, "bank_standard_error", fds__json_real(r->check_errors[at]))));
+        item &&
+        (!r->has_shares ||
+         fds__json_put(item, "share", fds__json_real(fds_result_share(r, k, i)))) &&
+        (is_mean || !r->checks ||
+         (fds__json_put(item, "bank_value", fds__json_real(r->checks[at])) &&
+          fds__json_put(item, "bank_standard_error", fds__json_real(r->check_errors[at]))));
     return fds__json_keep_if(item, is_whole);
 }
 

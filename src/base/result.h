@@ -15,6 +15,7 @@ struct fds_result {
     bool is_mean; /* one prediction: the mean over tests */
     bool is_exact;
     bool has_all_labels; /* classes predictions per test */
+    bool has_shares;     /* rankings in JSON have the share of each player too */
     size_t players, predictions;
     uint32_t classes;
     size_t class_count;      /* for which there is memory */
@@ -55,6 +56,9 @@ fds_status fds__result_regression(fds_result *result, fds_error *err);
 fds_status fds__result_number(fds_result *result, double number, uint32_t *label, fds_error *err);
 /* A label as JSON: its name, or its number; label FDS__UNKNOWN: null. */
 json_t *fds__result_json_label(const fds_result *result, uint32_t label);
+/* Replaces a result of players with providers by one of the providers: their values are the sums of
+ * those of their players, their errors the roots of the sums of squares. On failure it stays. */
+fds_status fds__result_by_provider(fds_result **result, fds_error *err);
 /* Means of values over predictions; their errors are known for one prediction only. */
 void fds__result_average(fds_result *result);
 /* A prediction without its players: input, sample, predicted, confidence, ...; NULL: no memory. */

@@ -221,6 +221,7 @@ typedef struct baseline_method {
     X(cs_shapley)           \
     X(freeshap)             \
     X(knn)                  \
+    X(tknn)                 \
     X(banzhaf)              \
     X(ame)                  \
     X(beta)                 \
@@ -241,6 +242,8 @@ fds_status baseline_count(const baseline_method *method, const fds_params *param
 
 /* "beta:4,1": false when text is not of that form with numbers above 0. */
 bool baseline_read_beta(const char *text, double *alpha, double *beta);
+/* The guarantee of "tknn:T" with `private` for so many test samples; NULL: no memory. */
+json_t *baseline_tknn_privacy(const fds_params *params, size_t queries);
 /* "knn:5" */
 bool baseline_read_knn(const char *text, uint32_t *k);
 

@@ -38,10 +38,15 @@ static bool is_each(const job *j) { return j->params.scorer == FDS__SCORER_EACH_
 
 /* ---- before any work ---- */
 
+/* Methods that are the exact values of a utility function of the same name. */
+static bool is_by_formula(const job *j) {
+    return j->method == &baseline_knn || j->method == &baseline_tknn;
+}
+
 /* The utility function of the coalitions and of the predicted labels. */
 static void choose_utility(job *j) {
     const fds_params *p = &j->params;
-    bool is_freeshap = j->method == &baseline_freeshap, is_knn = j->method == &baseline_knn;
+    bool is_freeshap = j->method == &baseline_freeshap, is_knn = is_by_formula(j);
     const char *usual = p->utility ? p->utility : "retrain:10";
     bool has_own = j->method->most || is_freeshap || is_knn;
     j->is_for_labels = !has_own && is_each(j) && !j->use_truth;
@@ -96,6 +101,38 @@ static fds_status check_regression(job *j, fds_error *err) {
     return FDS_OK;
 }
 
+/* What differential privacy needs besides noise: nothing that is released or chosen may depend on the
+ * samples of players by any other way than the counts that get it. */
+static fds_status check_private(const job *j, fds_error *err) {
+    const fds_params *p = &j->params;
+    if (!p->is_private && (fds__is_given(p, private_epsilon) || fds__is_given(p, private_delta)))
+        return fds__fail(err, FDS_ERR_USAGE, "`%s` needs `private`",
+                         fds__is_given(p, private_epsilon) ? "private_epsilon" : "private_delta");
+    if (!p->is_private)
+        return FDS_OK;
+    if (!j->use_truth)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`private` needs `target` true: predicted labels depend on every player's "
+                         "sample");
+    if (!p->players || strcmp(p->players, "all") != 0)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`private` needs `players` all: a choice of some, balanced by class, "
+                         "depends on the labels of the others");
+    if (!j->problem)
+        return FDS_OK;
+    if (!j->problem->has_test_part)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`private`: %s has no test part; test samples must be public and apart "
+                         "from the players'",
+                         j->problem->train->source);
+    return fds__preparation_learns(j->problem->train->preparation)
+               ? fds__fail(err, FDS_ERR_USAGE,
+                           "`private`: %s has columns of text or missing values, whose features "
+                           "are learnt from all samples",
+                           j->problem->train->source)
+               : FDS_OK;
+}
+
 static fds_status check(job *j, const fds_params *params, fds_error *err) {
     char takes[256];
     TRY(fds__baseline_default(params->method, &j->params, err)); /* or lists the methods */
@@ -110,10 +147,11 @@ static fds_status check(job *j, const fds_params *params, fds_error *err) {
              j->method->takes ? j->method->takes : "", j->method->most ? "utility table store" : "",
              j->method->most || j->is_for_labels ? BASELINE_TRAINING : "");
     TRY(fds__params_check(params, params->method, takes, err));
+    TRY(check_private(j, err));
     if (j->method == &baseline_freeshap && strncmp(j->game.kind, "entk", 4) != 0)
         return fds__fail(err, FDS_ERR_USAGE,
                          "`utility` must be entk or entk:K for freeshap (got %.60s)", j->game.kind);
-    if (fds__is_by_provider(j->problem, params) && j->method == &baseline_knn)
+    if (fds__is_by_provider(j->problem, params) && is_by_formula(j))
         return fds__fail(err, FDS_ERR_USAGE,
                          "`method` %s needs players of one sample each, not providers",
                          params->method);
@@ -121,6 +159,7 @@ static fds_status check(job *j, const fds_params *params, fds_error *err) {
     TRY(fds__check_training(params, j->game.kind, has_network, fds__has_training(j->game.kind),
                             err));
     j->utility = fds__utility_params_of(j->problem, params, j->game.kind);
+    j->utility.is_private = params->is_private;
     if (has_network)
         TRY(fds__network_check(j->problem, j->utility.network, &j->weights, err));
     j->params.seed = fds__draw_seed(params->seed, params->draw);
@@ -167,7 +206,7 @@ static fds_status ask_ends(const job *j, const fds_plan *plan, double *ends, fds
 static fds_status find_labels(job *j, fds_error *err) {
     size_t size = j->problem->test_count * j->problem->train->classes;
     fds_plan *plan;
-    if (!j->game.utility)
+    if (!j->game.utility || j->params.is_private)
         return FDS_OK;
     j->ends = fds__alloc_zero(2 * size, sizeof *j->ends);
     if (!j->ends)
@@ -235,26 +274,36 @@ static json_t *describe_report(const fds__baseline_report *r) {
                      "seconds", fds__json_real(r->seconds));
 }
 
+/* Checksums of samples and seconds are no part of what may be known. */
+static json_t *describe_game(const job *j, bool is_done) {
+    return j->params.is_private ? json_pack("{s:s}", "utility", j->game.kind)
+                                : fds__game_json(&j->game, is_done);
+}
+
 static json_t *describe(const job *j, uint64_t seed, bool is_done) {
-    bool is_known = j->game.utility && is_done;
+    bool is_known = j->game.utility && is_done && !j->params.is_private;
     json_t *about =
         json_pack("{s:s, s:o, s:I, s:s, s:s, s:b, s:b, s:I, s:o, s:{s:o, s:o}}", "version",
                   FDS_VERSION, "network", fds__json_string(j->weights ? j->utility.network : NULL),
                   "weights", (json_int_t)j->weights, "method", j->params.method, "target",
                   j->use_truth ? "true" : "predicted", "global", !is_each(j), "is_for_labels",
-                  j->is_for_labels, "seed", (json_int_t)seed, "game",
-                  fds__game_json(&j->game, is_done), "baseline", "settings", describe_settings(j),
-                  "found", is_done ? describe_report(&j->report) : json_null());
+                  j->is_for_labels, "seed", (json_int_t)seed, "game", describe_game(j, is_done),
+                  "baseline", "settings", describe_settings(j), "found",
+                  is_done ? describe_report(&j->report) : json_null());
     json_t *problem = fds__problem_json(j->problem);
     bool is_whole = about && problem && json_object_update(about, problem) == 0 &&
-                    fds__labels_describe(&j->labels, &j->params, is_known, about);
+                    fds__labels_describe(&j->labels, &j->params, is_known, about) &&
+                    (!j->params.is_private ||
+                     fds__json_put(about, "privacy",
+                                   baseline_tknn_privacy(&j->params, j->problem->test_count)));
     json_decref(problem);
     return fds__json_keep_if(about, is_whole);
 }
 
 static fds_status fill_result(job *j, uint64_t seed, fds_result *r, fds_error *err) {
     r->is_mean = !is_each(j);
-    r->is_exact = j->method->is_exact && !j->params.allow_noise; /* noise has no known error here */
+    /* noise has no known error here */
+    r->is_exact = j->method->is_exact && !j->params.allow_noise && !j->params.is_private;
     TRY(compute(j, r, err));
     if (!j->game.table && !j->is_for_labels)
         j->report.seconds += j->game.seconds;
@@ -289,6 +338,8 @@ static fds_status run(job *j, const fds_params *params, const char *table, fds_r
         TRY(find_labels(j, err));
     TRY(fds__problem_result(j->problem, params->method, is_each(j) ? tests : 1, &r, err));
     fds_status status = fill_result(j, params->seed, r, err);
+    if (status == FDS_OK && j->problem->by_points)
+        status = fds__result_by_provider(&r, err);
     if (status != FDS_OK)
         fds_result_free(r);
     else
@@ -331,6 +382,12 @@ static bool is_shapley(const fds_params *params) {
 
 fds_status fds_value_check(const fds_params *params, const char *table, fds_error *err) {
     job j = {0};
+    if (params->utilities)
+        return table ? fds__fail(err, FDS_ERR_USAGE, "`table` does not apply with `utilities`")
+                     : fds__given_check(params, err);
+    if (params->game)
+        return fds__fail(err, FDS_ERR_USAGE, "`game` needs `utilities`");
+    TRY(fds__group_value_check(params, err));
     if (is_shapley(params))
         return fds__shapley_check(params, err);
     TRY(check(&j, params, err));

@@ -227,6 +227,9 @@ const char *fds__separator_name(char separator); /* "a comma" */
 /* How the columns of a CSV file become features. JSON: {"id": name or null, "separator",
  * "columns": [{"name", "mean" of numbers or "levels" of text, "has_rare", "has_missing"}, ...]}. */
 void fds__preparation_free(fds__preparation *p);
+/* Whether features depend on what the samples hold: on levels of text, or on means in place of missing
+ * values. False for NULL. */
+bool fds__preparation_learns(const fds__preparation *p);
 json_t *fds__preparation_json(const fds__preparation *p); /* p NULL: null */
 /* path: for messages. */
 fds_status fds__preparation_parse(const json_t *json, const char *path, fds__preparation **out,
@@ -262,6 +265,7 @@ struct fds_problem {
     const fds_dataset *train, *test;   /* test is train where the data has no test part */
     fds_dataset *own_train, *own_test; /* the same, where the problem opened them */
     bool has_test_part, by_provider;
+    bool by_points;       /* players are samples, and results add them up by provider */
     bool has_named_tests; /* by the parameter index */
     fds_players *players;
     uint32_t *player_labels;            /* (players) of most of a player's samples */

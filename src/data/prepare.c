@@ -11,6 +11,13 @@
 static const double rare_share = 0.01;
 enum { FEW_ROWS = 20 }; /* too few to say that nearly all values differ */
 
+bool fds__preparation_learns(const fds__preparation *p) {
+    for (size_t c = 0; p && c < p->count; c++)
+        if (p->columns[c].is_text || p->columns[c].has_missing)
+            return true;
+    return false;
+}
+
 void fds__preparation_free(fds__preparation *p) {
     if (!p)
         return;

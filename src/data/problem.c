@@ -52,8 +52,18 @@ static fds_status check_index(const making *m, fds_error *err) {
 
 static fds_status read_players(making *m, fds_error *err) {
     const char *text = m->params->players;
-    m->p->by_provider = text && strcmp(text, "providers") == 0;
-    if (!text || m->p->by_provider || strcmp(text, "all") == 0)
+    bool has_providers = text && strcmp(text, "providers") == 0,
+         is_points = m->params->group_value == 1;
+    m->p->by_provider = has_providers && !is_points;
+    m->p->by_points = has_providers && is_points;
+    if (is_points && !has_providers)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`group_value` points needs `players` providers: it adds up the values of "
+                         "their samples");
+    if (m->p->by_points && m->p->train && !m->p->train->provider_ids)
+        return fds__fail(err, FDS_ERR_USAGE, "`players` providers: %s names no providers",
+                         m->p->train->source);
+    if (!text || has_providers || strcmp(text, "all") == 0)
         return FDS_OK;
     char *end;
     unsigned long long count = strtoull(text, &end, 10);

@@ -62,6 +62,7 @@ static fds_status check_method(const eval_method *m, const eval_game *g, fds_err
     fds_error why;
     const uint32_t *index;
     uint32_t k;
+    double threshold;
     if (eval_lacks_groups(g, m))
         return fds__fail(
             err, FDS_ERR_USAGE,
@@ -73,7 +74,8 @@ static fds_status check_method(const eval_method *m, const eval_game *g, fds_err
     if (m->is_per_sample)
         params.scorer = FDS__SCORER_EACH_SAMPLE;
     TRY(fds__baseline_check(&params, g->players, err));
-    for (size_t p = 0; baseline_read_knn(m->base, &k) && p < g->players; p++)
+    bool is_by_formula = baseline_read_knn(m->base, &k) || fds__tknn_read(m->base, &threshold);
+    for (size_t p = 0; is_by_formula && p < g->players; p++)
         if (fds_players_samples(players, p, &index) != 1)
             return fds__fail(err, FDS_ERR_USAGE,
                              "method \"%s\": player \"%s\" has %zu samples, and its values are "

@@ -76,6 +76,8 @@ static void describe(eval_method *m) {
     if (baseline_read_knn(m->base, &k))
         snprintf(m->title, sizeof m->title, "%u nearest neighbour%s%s", k, k == 1 ? "" : "s",
                  strchr(m->base, '@') ? ", of features" : "");
+    else if (fds__tknn_read(m->base, &alpha))
+        snprintf(m->title, sizeof m->title, "Neighbours within a distance");
     else if (baseline_read_beta(m->base, &alpha, &beta))
         snprintf(m->title, sizeof m->title, "Beta Shapley (%.32s)", m->base + strlen("beta:"));
     else if (about)
@@ -88,7 +90,8 @@ static fds_status check_baseline(const eval_method *m, fds_error *err) {
     fds_params params;
     fds_error why;
     if (fds__baseline_default(m->base, &params, &why) != FDS_OK) {
-        bool is_near = strncmp(m->base, "knn", 3) == 0 || strncmp(m->base, "beta", 4) == 0;
+        bool is_near = strncmp(m->base, "knn", 3) == 0 || strncmp(m->base, "tknn", 4) == 0 ||
+                       strncmp(m->base, "beta", 4) == 0;
         return is_near ? fds__fail(err, why.status, "%s", why.text) : fail_name(m->name, err);
     }
     if (m->is_per_sample)

@@ -288,6 +288,7 @@ fds_status fds__fit_read(const fds_params *params, const fds_problem *problem,
                                .seed = params->seed};
     fds__fit_settings *s = out;
     TRY(fds__params_check(params, s->method, NULL, err));
+    TRY(fds__group_value_check(params, err));
     bool is_gfds = strncmp(s->method, "gfds", 4) == 0;
     s->sampler = !is_gfds
                      ? (params->sampler < 0 ? FDS_SAMPLER_LEVERAGE : (fds_sampler)params->sampler)

@@ -5,7 +5,7 @@
  *   coalition.c  bit sets and their ids
  *   kmeans.c     k-means, for groups of players
  *   plan.c       plans: lists of coalitions; plans of all coalitions
- *   samplers.c   plans of random coalitions
+ *   samplers.c   plans of random coalitions; given.c  of those that somebody else chose
  *   exact.c      Shapley values and the paper's group-wise values by enumeration
  *   ls.c         Shapley values by least squares; ls_prepared.c for many games in a row
  */
@@ -71,10 +71,20 @@ fds_status fds__plan_reserve(fds_plan *plan, size_t rows, fds_error *err);
  * coalition: a table accepts any rows, but the estimators need these two. */
 fds_status fds__plan_blank(size_t players, size_t rows, fds_plan **out, fds_error *err);
 
+/* A plan of rows 0 and 1 and the given coalitions, bits (count, words): all different, none of them
+ * empty or full. They are in pairs if each comes with its complement. order[count] receives which of
+ * them the rows from 2 on are. Sizes are strata, as of FDS_SAMPLER_LEVERAGE. */
+fds_status fds__plan_given(size_t players, const uint64_t *bits, size_t count, size_t *order,
+                           fds_plan **out, fds_error *err);
+
 /* A plan of rows 0 and 1 and the rows from first on of a sampled plan, without the pairs that rows
  * 2 .. first-1 have too: an estimate from those has not seen its coalitions. FDS_ERR_USAGE when
  * none remain. */
 fds_status fds__plan_tail(const fds_plan *plan, size_t first, fds_plan **out, fds_error *err);
+
+/* The weights of a plan whose sizes are strata: a row's weight is its Shapley kernel weight divided by
+ * the share of the coalitions of its size that are in the plan. */
+fds_status fds__plan_weigh(fds_plan *plan, fds_error *err);
 
 /* The number of players in a sampler's game: FDS_SAMPLER_GFDS_PLUS: the groups; FDS_SAMPLER_GFDS:
  * the members of group owner, then the other groups; else the real players. */

@@ -137,9 +137,7 @@ static size_t leverage_size(leverage *l, const fds_plan *plan, uint64_t seed, si
     return l->order[place];
 }
 
-/* The sizes are strata: a row's weight is its Shapley kernel weight divided by the share of the
- * coalitions of its size that were drawn. */
-static fds_status leverage_weights(fds_plan *plan, fds_error *err) {
+fds_status fds__plan_weigh(fds_plan *plan, fds_error *err) {
     size_t n = plan->players;
     double sum = 0;
     OWNED size_t *drawn = NULL; /* rows of each size */
@@ -176,7 +174,7 @@ static fds_status sample_leverage(fds_plan *plan, uint64_t seed, fds_error *err)
         } while (!enter(&l, plan, row));
         left[pair_class(n, size)]--;
     }
-    return leverage_weights(plan, err);
+    return fds__plan_weigh(plan, err);
 }
 
 /* ---- checks ---- */

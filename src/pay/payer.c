@@ -25,6 +25,7 @@ enum { CARRY_VERSION = 1, MOST_WRITERS = 2, OWED_SIZE = 48 };
 struct fds_payer {
     fds_payment *total; /* the sums, and the terms of all payments */
     fds__pay_by by;
+    bool is_points;     /* every player must be one sample */
     int64_t sum;        /* of all predictions, where that is what is given */
     size_t predictions; /* as announced; 0: not known */
     size_t foreseen;
@@ -97,6 +98,9 @@ static fds_status open_payer(fds_payer *p, const fds_params *params, fds_error *
     TRY(NEW(p->total, 1, err));
     TRY(read_terms(params, p->total, &p->sum, err));
     p->by = (fds__pay_by)params->pay_by;
+    p->is_points = fds__is_given(params, group_value) && params->group_value == 1;
+    if (p->is_points)
+        p->by = FDS__PAY_BY_PROVIDER;
     p->is_summary = params->summary;
     if (p->total->is_total && !p->predictions)
         return fds__fail(err, FDS_ERR_USAGE,
@@ -270,10 +274,23 @@ static fds_status read_carry(fds_payer *p, fds_error *err) {
 
 /* ---- paying ---- */
 
+static fds_status check_points(const fds_result *r, fds_error *err) {
+    for (size_t i = 0; i < r->players; i++)
+        if (r->player_sizes[i] != 1)
+            return fds__fail(
+                err, FDS_ERR_USAGE,
+                "`group_value` points: player \"%.100s\" has %u samples, and their own "
+                "values are not known; fit a run with `group_value` points",
+                fds_result_player(r, i), r->player_sizes[i]);
+    return FDS_OK;
+}
+
 /* The first result says who the payees are; others must have the same. */
 static fds_status meet(fds_payer *p, const fds_result *r, fds_error *err) {
     if (p->carry)
         return fds__payees_check(p->total->payees, r, err);
+    if (p->is_points)
+        TRY(check_points(r, err));
     TRY(fds__payees_create(r, p->by, &p->total->payees, err));
     TRY(fds__payment_reserve(p->total, err));
     TRY(NEW(p->earlier_units, p->total->payees->count, err));

@@ -27,7 +27,17 @@ bool fds__has_network(const char *kind) {
 
 bool fds__is_by_provider(const fds_problem *problem, const fds_params *params) {
     return problem ? problem->by_provider
-                   : params->players && strcmp(params->players, "providers") == 0;
+                   : params->players && strcmp(params->players, "providers") == 0 &&
+                         params->group_value != 1;
+}
+
+fds_status fds__group_value_check(const fds_params *params, fds_error *err) {
+    bool has_providers = params->players && strcmp(params->players, "providers") == 0;
+    return fds__is_given(params, group_value) && !has_providers
+               ? fds__fail(err, FDS_ERR_USAGE,
+                           "`group_value` needs `players` providers: it says what the value of a "
+                           "provider is")
+               : FDS_OK;
 }
 
 const char *fds__network_of(const fds_problem *problem, const fds_params *params) {

@@ -177,7 +177,7 @@ static fds_status read_line(reading *r, char *line, bool *may_be_heading, fds_er
     return FDS_OK;
 }
 
-static fds_status read_lines(reading *r, char *data, size_t size, const fds_players *players,
+static fds_status read_lines(reading *r, char *data, size_t size, const char *const *names,
                              fds_error *err) {
     bool may_be_heading = true;
     size_t mark = size >= 3 && memcmp(data, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* of UTF-8 */
@@ -195,7 +195,7 @@ static fds_status read_lines(reading *r, char *data, size_t size, const fds_play
     for (size_t p = 0; p < r->count; p++)
         if (!r->groups[p])
             return fds__fail(err, FDS_ERR_FORMAT, "%s: player \"%.60s\" is missing", r->path,
-                             fds_players_name(players, p));
+                             names[p]);
     return FDS_OK;
 }
 
@@ -211,9 +211,8 @@ static fds_status make_groups(const reading *r, fds_groups **out, fds_error *err
     return status;
 }
 
-fds_status fds__groups_parse(const char *path, char *data, size_t size, const fds_players *players,
-                             fds_groups **out, fds_error *err) {
-    const size_t n = fds_players_count(players);
+fds_status fds__groups_parse(const char *path, char *data, size_t size, const char *const *names,
+                             size_t n, fds_groups **out, fds_error *err) {
     OWNED entry *entries = NULL;
     OWNED const char **groups = NULL;
     OWNED size_t *lines = NULL;
@@ -221,17 +220,27 @@ fds_status fds__groups_parse(const char *path, char *data, size_t size, const fd
     TRY(NEW(groups, n, err));
     TRY(NEW(lines, n, err));
     for (size_t p = 0; p < n; p++)
-        entries[p] = (entry){fds_players_name(players, p), (uint32_t)p};
+        entries[p] = (entry){names[p], (uint32_t)p};
     qsort(entries, n, sizeof *entries, by_name);
     reading r = {path, 0, n, entries, groups, lines};
-    TRY(read_lines(&r, data, size, players, err));
+    TRY(read_lines(&r, data, size, names, err));
     return make_groups(&r, out, err);
+}
+
+fds_status fds__groups_read_names(const char *path, const char *const *names, size_t count,
+                                  fds_groups **out, fds_error *err) {
+    OWNED uint8_t *data = NULL;
+    size_t size;
+    TRY(fds__file_read(path, MAX_FILE, &data, &size, err));
+    return fds__groups_parse(path, (char *)data, size, names, count, out, err);
 }
 
 fds_status fds_groups_read(const char *path, const fds_players *players, fds_groups **out,
                            fds_error *err) {
-    OWNED uint8_t *data = NULL;
-    size_t size;
-    TRY(fds__file_read(path, MAX_FILE, &data, &size, err));
-    return fds__groups_parse(path, (char *)data, size, players, out, err);
+    const size_t n = fds_players_count(players);
+    OWNED const char **names = NULL;
+    TRY(NEW(names, n, err));
+    for (size_t p = 0; p < n; p++)
+        names[p] = fds_players_name(players, p);
+    return fds__groups_read_names(path, names, n, out, err);
 }

@@ -133,8 +133,6 @@ static fds_status knn_eval(const void *self, unsigned worker, const uint64_t *co
     return FDS_OK;
 }
 
-const fds__utility_kind fds__knn_kind = {.eval = knn_eval, .free = knn_free};
-
 /* ---- Shapley values ---- */
 
 /* Of one input and one label, from the farthest sample N to the nearest:
@@ -152,23 +150,29 @@ static void recurse(const knn *n, const uint32_t *order, uint32_t label, double 
     }
 }
 
+static void knn_values(const void *self, size_t input, uint32_t label, double *values) {
+    const knn *n = self;
+    recurse(n, n->order + input * n->data->samples->count, label, values);
+}
+
+const fds__utility_kind fds__knn_kind = {.eval = knn_eval, .free = knn_free, .values = knn_values};
+
 fds_status fds__utility_knn_label(const fds_utility *utility, size_t input, uint32_t label,
                                   double *values, fds_error *err) {
     if (utility->data->is_regression)
         return fds__fail(err, FDS_ERR_USAGE,
-                         "exact values by recursion are of classes, not of a regression");
-    if (utility->kind != &fds__knn_kind)
+                         "exact values by a formula are of classes, not of a regression");
+    if (!utility->kind->values)
         return fds__fail(err, FDS_ERR_USAGE,
-                         "only the utility functions \"knn:K\" and \"knn:K@model\" have exact "
-                         "values by recursion");
-    const knn *n = utility->self;
-    const size_t samples = n->data->samples->count;
+                         "only the utility functions \"knn:K\", \"knn:K@model\" and \"tknn:T\" "
+                         "have exact values by a formula");
+    const size_t samples = utility->data->samples->count;
     if (samples != utility->players)
         return fds__fail(err, FDS_ERR_USAGE,
-                         "exact values by recursion require one sample per player; these %zu "
+                         "exact values by a formula require one sample per player; these %zu "
                          "players have %zu",
                          utility->players, samples);
-    recurse(n, n->order + input * samples, label, values);
+    utility->kind->values(utility->self, input, label, values);
     return FDS_OK;
 }
 

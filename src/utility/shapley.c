@@ -493,6 +493,8 @@ static fds_status run(job *j, const char *table, fds_result **out, fds_error *er
     TRY(find_labels(j, err));
     TRY(fds__problem_result(j->problem, j->is_exact ? "exact" : "ls", columns(j), &r, err));
     fds_status status = fill_result(j, r, err);
+    if (status == FDS_OK && j->problem->by_points)
+        status = fds__result_by_provider(&r, err);
     if (status == FDS_OK)
         *out = r;
     else

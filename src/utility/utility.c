@@ -26,15 +26,18 @@ fds__utility_params fds__utility_params_default(void) {
 /* ---- kinds ---- */
 
 static const fds__utility_row kinds[] = {
-    {"retrain", "", true, true, &fds__retrain_kind, fds__retrain_check, fds__retrain_create},
-    {"knn", "", true, false, &fds__knn_kind, NULL, fds__knn_create},
-    {"knn", "@model", true, false, &fds__knn_kind, fds__features_check, fds__knn_model_create},
-    {"kernel", "", false, true, &fds__kernel_kind, NULL, fds__kernel_create},
-    {"entk", "", true, true, &fds__entk_kind, fds__entk_check, fds__entk_create},
+    {"retrain", "", true, true, false, &fds__retrain_kind, fds__retrain_check, fds__retrain_create},
+    {"knn", "", true, false, false, &fds__knn_kind, NULL, fds__knn_create},
+    {"knn", "@model", true, false, false, &fds__knn_kind, fds__features_check,
+     fds__knn_model_create},
+    {"tknn", "", true, true, true, &fds__tknn_kind, fds__tknn_check, fds__tknn_create},
+    {"kernel", "", false, true, false, &fds__kernel_kind, NULL, fds__kernel_create},
+    {"entk", "", true, true, false, &fds__entk_kind, fds__entk_check, fds__entk_create},
 };
 /* What follows "command:" is the program, whatever it looks like. */
 static const fds__utility_row command_row = {
-    "command", "", false, false, &fds__command_kind, fds__command_check, fds__command_create};
+    "command",          "", false, false, false, &fds__command_kind, fds__command_check,
+    fds__command_create};
 
 /* The first length characters: digits and nothing else. */
 static bool read_number(const char *text, size_t length, uint32_t *number) {
@@ -60,10 +63,12 @@ static fds_status read_kind(const char *text, const fds__utility_row **row, uint
         return fds__fail(
             err, FDS_ERR_USAGE,
             "unknown utility function \"%.100s\"; there are \"retrain\", \"retrain:K\", "
-            "\"knn:K\", \"knn:K@model\", \"kernel\", \"entk\", \"entk:K\" and "
+            "\"knn:K\", \"knn:K@model\", \"tknn\", \"tknn:T\", \"kernel\", \"entk\", \"entk:K\" "
+            "and "
             "\"command:PROGRAM\"",
             text ? text : "");
-    if (has_number && !read_number(text + length + 1, body - length - 1, number))
+    if (has_number && !(*row)->is_real &&
+        !read_number(text + length + 1, body - length - 1, number))
         return fds__fail(
             err, FDS_ERR_USAGE,
             "utility function \"%.100s\": after the colon there must be a whole number "
@@ -134,7 +139,7 @@ static fds_status check_finite(const fds_inputs *inputs, const char *source, fds
 
 static fds_status fill_data(fds__utility_data *data, const fds_dataset *train,
                             const fds_dataset *test, const uint32_t *inputs, size_t input_count,
-                            const char *network, fds_error *err) {
+                            const fds__utility_params *params, fds_error *err) {
     const uint32_t *own;
     size_t count = 0, at = 0;
     OWNED uint32_t *owner_of = NULL, *index = NULL; /* owner_of: 0 for none, else the player + 1 */
@@ -153,7 +158,9 @@ static fds_status fill_data(fds__utility_data *data, const fds_dataset *train,
             data->owner[at++] = owner_of[i] - 1;
         }
     assert(at == count); /* no sample has two owners */
-    TRY(fds__inputs_scale(train, index, count, network, mean, std, err));
+    TRY(params->is_private
+            ? fds__inputs_scale(test, inputs, input_count, params->network, mean, std, err)
+            : fds__inputs_scale(train, index, count, params->network, mean, std, err));
     TRY(fds_inputs_create(train, index, count, mean, std, &data->samples, err));
     TRY(fds_inputs_create(test, inputs, input_count, mean, std, &data->inputs, err));
     data->is_regression = train->targets != NULL;
@@ -247,7 +254,7 @@ static void hash_samples(const fds__utility_data *data, char hex[65]) {
     fds_sha256_hex(parts, 4 * 64, hex);
 }
 
-static json_t *describe_data(const fds__utility_data *data, const char *kind) {
+static json_t *describe_data(const fds__utility_data *data, const char *kind, bool is_private) {
     char samples[65], inputs[65];
     const fds_inputs *in = data->inputs;
     fds_shape shape = data->samples->shape;
@@ -260,7 +267,8 @@ static json_t *describe_data(const fds__utility_data *data, const char *kind) {
                      "players", (json_int_t)fds_players_count(data->players), "samples",
                      (json_int_t)data->samples->count, "samples_sha256", samples, "inputs",
                      (json_int_t)data->inputs->count, "inputs_sha256", inputs, "normalisation",
-                     "channel mean and standard deviation of the players' samples");
+                     is_private ? "channel mean and standard deviation of the inputs"
+                                : "channel mean and standard deviation of the players' samples");
 }
 
 static fds_status describe_targets(const fds__utility_data *data, json_t *about, fds_error *err) {
@@ -302,15 +310,17 @@ fds_status fds__utility_fail(const fds__utility_data *data, const uint64_t *coal
 static fds_status make_kind(fds_utility *utility, const fds__utility_row *row,
                             const fds__utility_params *params, const fds_dataset *train,
                             const fds_dataset *test, uint32_t number, fds_error *err) {
-    char name[32];
+    char name[64];
     int at = snprintf(name, sizeof name, number ? "%s:%u" : "%s", row->name, number);
     snprintf(name + at, sizeof name - (size_t)at, "%s", row->ending);
+    if (row->is_real)
+        snprintf(name, sizeof name, "%s", params->kind);
     fds__utility_making making = {.params = params,
                                   .data = utility->data,
                                   .train = train,
                                   .test = test,
                                   .number = number,
-                                  .about = describe_data(utility->data, name)};
+                                  .about = describe_data(utility->data, name, params->is_private)};
     fds_status status =
         making.about ? describe_targets(utility->data, making.about, err) : fds__fail_json(err);
     if (status == FDS_OK)
@@ -354,7 +364,7 @@ fds_status fds__utility_create(const fds__utility_params *params, const fds_data
                                              .test = test,
                                              .classes = utility->classes,
                                              .workers = utility->workers};
-        status = fill_data(utility->data, train, test, inputs, input_count, params->network, err);
+        status = fill_data(utility->data, train, test, inputs, input_count, params, err);
     }
     if (status == FDS_OK)
         status = make_kind(utility, row, params, train, test, number, err);

@@ -5,12 +5,14 @@
  *   utility.c     utility functions by name; the parts that all kinds share
  *   retrain.c     a network trained on the coalition's samples
  *   knn.c         nearest neighbours, with their exact Shapley values
+ *   tknn.c        all neighbours within a distance, the same
  *   features.c    features of samples, by a network trained on all players
  *   kernel.c      kernel regression, a cheap surrogate
  *   entk.c        kernel regression with a network's tangent kernel
  *   regression.c  the part that these two share
  *   command.c     answers of a program of the user's; external.h lists its files
  *   custom.c      answers of a callback
+ *   given.c       games of the user's own; declared in given.h
  *   grouping.c    groups of players from labels, providers, models and files
  *   record.c      files of records, for the table and the bank; declared in record.h
  *   table.c       the table of utilities on disk; table.h lists its files
@@ -34,15 +36,18 @@ typedef struct fds__utility_params {
      * "knn:K"       the share of the label among the K nearest samples
      * "knn:K@model" the same on the inputs of a network's last layer; the network is trained on all
      *               players as in "retrain:10"
+     * "tknn:T"      the share of the label among all samples within the distance T; "tknn": within
+     *               one that inputs have from each other
      * "kernel"      kernel regression on the samples; a cheap surrogate
      * "entk"        the same with the tangent kernel of the initial network
      * "entk:K"      the same with the network trained on all players as in "retrain:K"
      * "command:..." what a program of the user's answers */
     const char *kind;
-    const char *network;           /* retrain, @model, entk: as in fds_model_train */
-    fds_train_params train;        /* retrain: all but epochs and converge, which kind decides */
-    float beta;                    /* every network is trained at beta times lr */
-    bool allow_noise;              /* command: its answers may differ when it is asked again */
+    const char *network;    /* retrain, @model, entk: as in fds_model_train */
+    fds_train_params train; /* retrain: all but epochs and converge, which kind decides */
+    float beta;             /* every network is trained at beta times lr */
+    bool allow_noise;       /* command: its answers may differ when it is asked again */
+    bool is_private; /* normalise by the inputs, so that no sample affects another's distances */
     const fds_events *events;      /* command: of starting the program; or NULL */
     fds_utility_callback callback; /* answers instead of a kind; or NULL */
     void *callback_context;
@@ -68,6 +73,9 @@ typedef struct fds__utility_kind {
     fds_status (*eval)(const void *self, unsigned worker, const uint64_t *coalition, float *probs,
                        fds_error *err);
     void (*free)(void *self);
+    /* The exact Shapley values of one input and label, where they are known: values (players), which
+     * have one sample each. Or NULL. */
+    void (*values)(const void *self, size_t input, uint32_t label, double *values);
 } fds__utility_kind;
 
 typedef struct fds__utility_data fds__utility_data;
@@ -161,6 +169,7 @@ fds_status fds__utility_about(json_t *about, json_t *part, fds_error *err);
 typedef struct fds__utility_row {
     const char *name, *ending;        /* what stands before and after ":K" */
     bool with_number, without_number; /* which are allowed */
+    bool is_real; /* what stands after the colon is no whole number: check reads it */
     const fds__utility_kind *kind;
     fds_status (*check)(const fds__utility_params *params, uint32_t number, fds_error *err);
     fds_status (*create)(fds__utility_making *making, fds_error *err);
@@ -185,7 +194,8 @@ fds_status fds__utility_noise(const fds_utility *utility, const fds_table *table
                               const fds_plan *plan, const fds_events *events, double *variance,
                               fds_error *err);
 
-extern const fds__utility_kind fds__retrain_kind, fds__knn_kind, fds__kernel_kind, fds__entk_kind;
+extern const fds__utility_kind fds__retrain_kind, fds__knn_kind, fds__tknn_kind, fds__kernel_kind,
+    fds__entk_kind;
 /* Training for number epochs or, with 0, until it converges. */
 fds_train_params fds__retrain_training(const fds__utility_params *params, uint32_t number);
 fds_status fds__retrain_check(const fds__utility_params *params, uint32_t number, fds_error *err);
@@ -197,6 +207,19 @@ fds_status fds__retrain_network(const fds__utility_making *making, uint32_t numb
 fds_status fds__knn_create(fds__utility_making *making, fds_error *err);
 fds_status fds__knn_model_create(fds__utility_making *making, fds_error *err); /* on features */
 fds_status fds__kernel_create(fds__utility_making *making, fds_error *err);
+/* The T of "tknn:T", 0 for "tknn"; false: not of that form. */
+bool fds__tknn_read(const char *text, double *threshold);
+fds_status fds__tknn_check(const fds__utility_params *params, uint32_t number, fds_error *err);
+fds_status fds__tknn_create(fds__utility_making *making, fds_error *err);
+/* The samples within T of an input: of the label, and of others. */
+typedef struct fds__tknn_counts {
+    int64_t same, other;
+} fds__tknn_counts;
+void fds__tknn_count(const fds_utility *utility, size_t input, uint32_t label,
+                     fds__tknn_counts *out);
+/* Values (players) by such counts, which may have noise: each player knows that it is there itself. */
+void fds__tknn_values(const fds_utility *utility, size_t input, uint32_t label,
+                      fds__tknn_counts counts, double *values);
 fds_status fds__entk_check(const fds__utility_params *params, uint32_t number, fds_error *err);
 fds_status fds__entk_create(fds__utility_making *making, fds_error *err);
 
@@ -257,6 +280,8 @@ bool fds__has_training(const char *kind);
 bool fds__has_network(const char *kind);
 /* Whether providers are the players; problem NULL: not made yet. */
 bool fds__is_by_provider(const fds_problem *problem, const fds_params *params);
+/* FDS_ERR_USAGE when `group_value` is given and no providers are players. */
+fds_status fds__group_value_check(const fds_params *params, fds_error *err);
 /* The parameter "model", or the default for the problem's data. */
 const char *fds__network_of(const fds_problem *problem, const fds_params *params);
 /* Its number of weights; the error for an unknown network names the nearest preset. */
@@ -461,8 +486,17 @@ fds_status fds__table_bytes(const fds_utility *utility, fds_store store, size_t 
 
 /* ---- grouping.c ---- */
 
-/* Groups from the bytes of a file, which it overwrites; data[size] must be NUL. */
-fds_status fds__groups_parse(const char *path, char *data, size_t size, const fds_players *players,
-                             fds_groups **out, fds_error *err);
+/* Groups of the players names[n] from the bytes of a file, which it overwrites; data[size] must be
+ * NUL. */
+fds_status fds__groups_parse(const char *path, char *data, size_t size, const char *const *names,
+                             size_t n, fds_groups **out, fds_error *err);
+/* The same from a file. */
+fds_status fds__groups_read_names(const char *path, const char *const *names, size_t count,
+                                  fds_groups **out, fds_error *err);
+
+/* ---- given_values.c ---- */
+
+/* The mistakes in the parameters of fds_shapley_utilities that show before the file is read. */
+fds_status fds__given_check(const fds_params *params, fds_error *err);
 
 #endif

@@ -4,7 +4,10 @@
 #include "baseline/baseline.h"
 
 static const char *example(const char *name) {
-    return strcmp(name, "knn:K") == 0 ? "knn:5" : strcmp(name, "beta:A,B") == 0 ? "beta:4,1" : name;
+    return strcmp(name, "knn:K") == 0      ? "knn:5"
+           : strcmp(name, "tknn:T") == 0   ? "tknn:2.5"
+           : strcmp(name, "beta:A,B") == 0 ? "beta:4,1"
+                                           : name;
 }
 
 static fds_params defaults(const char *name) {
@@ -150,13 +153,14 @@ static void scorers_that_cannot_be_are_refused_with_the_reason(void **state) {
             params = defaults(example(*name));
             params.scorer = (fds__scorer)scorer;
             params.coalitions = 100;
-            bool is_cs = strcmp(*name, "cs-shapley") == 0, is_knn = strcmp(*name, "knn:K") == 0;
+            bool is_cs = strcmp(*name, "cs-shapley") == 0,
+                 is_knn = strcmp(*name, "knn:K") == 0 || strcmp(*name, "tknn:T") == 0;
             if (is_cs && scorer != FDS__SCORER_ACCURACY)
                 expect_refused(params, 10, FDS_ERR_USAGE,
                                "accuracies in one class and in the others");
             else if (is_knn &&
                      (scorer == FDS__SCORER_ACCURACY || scorer == FDS__SCORER_CROSS_ENTROPY))
-                expect_refused(params, 10, FDS_ERR_USAGE, "share of the label among K neighbours");
+                expect_refused(params, 10, FDS_ERR_USAGE, "share of the label among");
             else
                 expect_ok(fds__baseline_check(&params, 10, &err), &err);
         }

@@ -87,7 +87,7 @@ static void what_cannot_be_is_refused_with_the_reason(void **state) {
     (void)state;
     static const char *const wrong[][2] = {
         {"shapley", "there is no method \"shapley\"; there are fds, afds, gfds, gfds+"},
-        {"shapley", ", random, gshapley, knn:K, banzhaf, ame, beta:A,B"},
+        {"shapley", ", random, gshapley, knn:K, tknn:T, banzhaf, ame, beta:A,B"},
         {"", "there is no method"},
         {"/sample", "there is no method"},
         {"fds/samples", "there is no method"},

@@ -23,7 +23,7 @@ static void wrong_kinds_are_refused(void **state) {
     const struct {
         const char *kind, *part;
     } wrong[] = {
-        {NULL, "there are \"retrain\", \"retrain:K\", \"knn:K\", \"knn:K@model\", \"kernel\""},
+        {NULL, "there are \"retrain\", \"retrain:K\", \"knn:K\", \"knn:K@model\", \"tknn\""},
         {"", "unknown utility function"},
         {"retrains", "\"retrains\""},
         {"retrai", "\"retrai\""},
