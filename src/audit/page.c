@@ -12,8 +12,9 @@ enum { MOST_BARS = 40, MOST_ROWS = 100 };
 
 static const char css[] =
     ".verdict{font-weight:600;white-space:nowrap}.alarm{color:#b3261e}.ok{color:#1b7a3d}"
-    ".unknown{color:#6b6b6b}td.name{text-align:left}.limit{stroke:#b3261e;stroke-dasharray:5 4}"
-    ".line{fill:none;stroke:currentColor;stroke-width:1.6}pre{overflow-x:auto}";
+    ".unknown{color:#6b6b6b}td.name{text-align:left;white-space:normal}.limit{stroke:#b3261e;"
+    "stroke-dasharray:5 4}"
+    ".line{fill:none;stroke:currentColor;stroke-width:1.6}pre{overflow-x:auto;white-space:pre}";
 
 static const char *const titles[AUDIT_KINDS] = {
     "Is the ledger right?",         "Is the explainer as exact as at fit time?",
@@ -158,7 +159,7 @@ static void add_cell(fds__text *html, const json_t *value) {
         draw_text(html, json_string_value(value));
     else if (json_is_integer(value))
         draw_number(html, 0, number);
-    else if (json_is_number(value) && (size >= 1e6 || (size > 0 && size < 1e-3)))
+    else if (json_is_number(value) && (size >= 1e15 || (size > 0 && size < 1e-3)))
         fds__text_digits(html, 3, number);
     else if (json_is_number(value))
         draw_number(html, draw_decimals(number), number);
