@@ -14,7 +14,7 @@ FORMATTED = $(wildcard include/*.h include/*/*.h src/*/*.[ch] cli/*.[ch] tests/*
 
 .PHONY: help all demo serve-demo install python test test-asan test-tsan test-kill test-install coverage clang fuzz \
 	format format-check tidy abi clean bench-lane bench-deep bench-value bench-external bench-accuracy \
-	bench-money bench-explain bench-baselines bench-tangent bench-mislabelled bench-audit bench-paper bench-growth bench-serve results
+	bench-money bench-explain bench-baselines bench-tangent bench-mislabelled bench-audit bench-trust bench-paper bench-growth bench-serve results
 
 help:
 	@echo "First steps"
@@ -54,6 +54,7 @@ help:
 	@echo "  make bench-baselines    baselines: sub-models, seconds, and TMC against PyTorch"
 	@echo "  make bench-mislabelled  how well each method's lowest values find wrong labels"
 	@echo "  make bench-audit        how well fds data audit finds wrong labels in tables"
+	@echo "  make bench-trust        how soon fds audit finds cheating and drift, and its false alarms"
 	@echo "  make bench-paper        the paper's tables on its two data sets, with a report: over an hour"
 	@echo "  make results            the same, and write its tables and findings to docs/results.md"
 	@echo "  make bench-serve        fds serve under load against FastAPI, PyTorch and sqlite3"
@@ -181,10 +182,16 @@ bench-mislabelled:
 	$(call folder,build-bench)
 	@bench/mislabelled.py build-bench
 
-bench-audit:
+bench-audit: bench-trust
 	@scripts/deps bench
 	$(call folder,build-bench)
 	@bench/audit.py build-bench --least 0.8
+
+bench-trust:
+	@scripts/deps bench
+	$(call folder,build-bench)
+	@bench/trust.py build-bench --svg docs
+	@bench/trust.py build-bench --speed
 
 bench-paper:
 	@scripts/deps bench

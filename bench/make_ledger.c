@@ -2,14 +2,14 @@
  *
  * Makes a ledger of made-up predictions, quickly: for tests and benchmarks of audits.
  *
- *   make-ledger LEDGER PREDICTIONS PAYEES AUDITED [ROBBED]
+ *   make-ledger LEDGER PREDICTIONS PAYEES AUDITED [ROBBED [RUN]]
  *
  * One in AUDITED predictions has a row of what the bank says. ROBBED: a payee's number from 0, a tenth of
- * whose value the next one gets. Four customers. Written on the public headers alone. */
+ * whose value the next one gets; -1: nobody. RUN: the folder of a run, for which predictions are made up
+ * all the same. Four customers. Written on the public headers alone. */
 #include "fds/engine.h"
 #include "fds/ledger.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +21,7 @@ typedef struct {
     size_t payees;
     uint64_t run, customers[CUSTOMERS], audited;
     int robbed;
+    char sha256[65];         /* of the run */
     double *values, *errors; /* (BATCH, payees) */
     float *bank, *bank_errors;
     fds_charge *charges;
@@ -46,11 +47,8 @@ static fds_status open_ledger(maker *m, const char *path, fds_error *err) {
         snprintf(names[i], sizeof names[i], "provider %zu", i);
         payees[i] = names[i];
     }
-    fds_ledger_run run = {.name = "made-up",
-                          .sha256 = "00000000000000000000000000000000"
-                                    "00000000000000000000000000000000",
-                          .payees = payees,
-                          .count = m->payees};
+    fds_ledger_run run = {
+        .name = "made-up", .sha256 = m->sha256, .payees = payees, .count = m->payees};
     MAKE(fds_ledger_add_run(m->ledger, &run, &m->run, err));
     for (int i = 0; i < CUSTOMERS; i++) {
         char name[32];
@@ -99,7 +97,7 @@ static fds_status add_batch(maker *m, uint64_t first, size_t count, fds_error *e
             m->rows[rows++] = (fds_audited){.entry = m->charges[i].index,
                                             .values = m->bank + i * m->payees,
                                             .errors = m->bank_errors + i * m->payees,
-                                            .score = (double)NAN};
+                                            .score = (double)((first + i) * 7919 % 1000)};
     return rows ? fds_ledger_add_audited(m->ledger, m->rows, rows, err) : FDS_OK;
 }
 
@@ -113,10 +111,22 @@ static fds_status make_all(maker *m, const char *path, uint64_t count, fds_error
     return FDS_OK;
 }
 
+static fds_status name_run(maker *m, const char *folder, fds_error *err) {
+    fds_run *run;
+    fds_params *params = fds_params_create("explain");
+    fds_status status = params ? fds_run_open(folder, params, &run, err) : FDS_ERR_NOMEM;
+    fds_params_free(params);
+    MAKE(status);
+    const char *text = fds_run_describe(run);
+    fds_sha256_hex(text, strlen(text), m->sha256);
+    fds_run_free(run);
+    return FDS_OK;
+}
+
 int main(int argc, char **argv) {
     fds_error err = {0};
     if (argc < 5) {
-        fprintf(stderr, "usage: make-ledger LEDGER PREDICTIONS PAYEES AUDITED [ROBBED]\n");
+        fprintf(stderr, "usage: make-ledger LEDGER PREDICTIONS PAYEES AUDITED [ROBBED [RUN]]\n");
         return 2;
     }
     maker m = {.payees = (size_t)atoll(argv[3]),
@@ -131,8 +141,10 @@ int main(int argc, char **argv) {
     m.charges = malloc(BATCH * sizeof *m.charges);
     m.rows = malloc(BATCH * sizeof *m.rows);
     bool has_memory = m.values && m.errors && m.bank && m.bank_errors && m.charges && m.rows;
-    fds_status status =
-        has_memory ? make_all(&m, argv[1], (uint64_t)atoll(argv[2]), &err) : FDS_ERR_NOMEM;
+    memset(m.sha256, '0', sizeof m.sha256 - 1);
+    fds_status status = argc > 6 ? name_run(&m, argv[6], &err) : FDS_OK;
+    if (status == FDS_OK)
+        status = has_memory ? make_all(&m, argv[1], (uint64_t)atoll(argv[2]), &err) : FDS_ERR_NOMEM;
     fds_ledger_close(m.ledger);
     void *all[] = {m.values, m.errors, m.bank, m.bank_errors, m.charges, m.rows};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)

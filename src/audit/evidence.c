@@ -34,38 +34,55 @@
 /* ---- bets ---- */
 
 enum { FIRST_RESTART = 128 };
-#define MOST_CAPITAL 1e30F /* more is cut off: alarms are long given by then */
+#define MOST_CAPITAL 1e30F   /* more is cut off: alarms are long given by then */
+#define LEAST_CAPITAL 1e-30F /* less is given up: it would be slow to compute with, and is lost */
 
 static const double stakes[AUDIT_STAKES] = {0.9, 0.4, 0.15, 0.05};
 
 /* The number of beginnings after so many steps: at 0, 128, 256, 512, ... */
 static unsigned starts_after(uint64_t steps) {
-    unsigned starts = 1;
-    while (starts < AUDIT_STARTS && steps >= (uint64_t)FIRST_RESTART << (starts - 1))
-        starts++;
-    return starts;
+    uint64_t doubled = steps / FIRST_RESTART;
+    unsigned starts = doubled ? 65 - (unsigned)__builtin_clzll(doubled) : 1;
+    return MIN(starts, (unsigned)AUDIT_STARTS);
 }
+
+/* The stakes of one beginning, side by side. */
+typedef float lanes __attribute__((vector_size(AUDIT_STAKES * sizeof(float))));
+typedef int32_t masks __attribute__((vector_size(AUDIT_STAKES * sizeof(int32_t))));
 
 /* What has begun takes the factors. */
 static void multiply(audit_bet *b, const double factors[AUDIT_STAKES]) {
     unsigned starts = starts_after(b->steps++);
+    lanes by, most, least;
     for (; b->starts < starts; b->starts++)
         for (int s = 0; s < AUDIT_STAKES; s++)
             b->capital[b->starts][s] = 1;
-    for (unsigned j = 0; j < starts; j++)
-        for (int s = 0; s < AUDIT_STAKES; s++)
-            b->capital[j][s] = MIN(b->capital[j][s] * (float)factors[s], MOST_CAPITAL);
+    for (int s = 0; s < AUDIT_STAKES; s++) {
+        by[s] = (float)factors[s];
+        most[s] = MOST_CAPITAL;
+        least[s] = LEAST_CAPITAL;
+    }
+    for (unsigned j = 0; j < starts; j++) {
+        lanes capital;
+        memcpy(&capital, b->capital[j], sizeof capital);
+        capital *= by;
+        masks is_less = capital<most, is_left = capital> least; /* -1 or 0 */
+        capital = (lanes)(((masks)capital & is_less & is_left) | ((masks)most & ~is_less));
+        memcpy(b->capital[j], &capital, sizeof capital);
+    }
 }
 
 double audit_bet_value(const audit_bet *b) {
-    double sum = 1.0 / (b->starts + 1); /* what has not begun */
+    lanes sum = {0};
     for (unsigned j = 0; j < b->starts; j++) {
-        double mean = 0;
-        for (int s = 0; s < AUDIT_STAKES; s++)
-            mean += (double)b->capital[j][s] / AUDIT_STAKES;
-        sum += mean / ((j + 1.0) * (j + 2.0));
+        lanes capital;
+        memcpy(&capital, b->capital[j], sizeof capital);
+        sum += capital * (1 / ((float)(j + 1) * (float)(j + 2)));
     }
-    return sum;
+    double mean = 0;
+    for (int s = 0; s < AUDIT_STAKES; s++)
+        mean += (double)sum[s] / AUDIT_STAKES;
+    return mean + 1.0 / (b->starts + 1); /* what has not begun */
 }
 
 void audit_bet_mean(audit_bet *b, double x, double low) {

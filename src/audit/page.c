@@ -12,8 +12,9 @@ enum { MOST_BARS = 40, MOST_ROWS = 100 };
 
 static const char css[] =
     ".verdict{font-weight:600;white-space:nowrap}.alarm{color:#b3261e}.ok{color:#1b7a3d}"
-    ".unknown{color:#6b6b6b}td.name{text-align:left}.limit{stroke:#b3261e;stroke-dasharray:5 4}"
-    ".line{fill:none;stroke:currentColor;stroke-width:1.6}pre{overflow-x:auto}";
+    ".unknown{color:#6b6b6b}td.name{text-align:left;white-space:normal}.limit{stroke:#b3261e;"
+    "stroke-dasharray:5 4}"
+    ".line{fill:none;stroke:currentColor;stroke-width:1.6}";
 
 static const char *const titles[AUDIT_KINDS] = {
     "Is the ledger right?",         "Is the explainer as exact as at fit time?",
@@ -158,7 +159,7 @@ static void add_cell(fds__text *html, const json_t *value) {
         draw_text(html, json_string_value(value));
     else if (json_is_integer(value))
         draw_number(html, 0, number);
-    else if (json_is_number(value) && (size >= 1e6 || (size > 0 && size < 1e-3)))
+    else if (json_is_number(value) && (size >= 1e15 || (size > 0 && size < 1e-3)))
         fds__text_digits(html, 3, number);
     else if (json_is_number(value))
         draw_number(html, draw_decimals(number), number);
@@ -194,16 +195,27 @@ static void add_table(fds__text *html, const json_t *check) {
 }
 
 static void add_correction(fds__text *html, const json_t *check) {
-    const json_t *correction = json_object_get(check, "correction");
-    char *text = json_is_object(correction) ? fds__json_text(correction, JSON_INDENT(2)) : NULL;
-    if (!text)
+    const json_t *postings = report_at(check, "correction/postings");
+    size_t count = json_array_size(postings);
+    if (!count)
         return;
-    draw_markup(html,
-                "<h3>What would mend it</h3>\n<p>An estimate, for two operators to look at: one "
-                "proposes it, another one agrees.</p>\n<pre>");
-    draw_text(html, text);
-    draw_markup(html, "</pre>\n");
-    fds__free(text);
+    fds__text_print(
+        html,
+        "<h3>What would mend it</h3>\n<p>An estimate, for two operators to look at: one "
+        "proposes it, another one agrees. It corrects entry %.0f.</p>\n"
+        "<div class=\"scroll\"><table class=\"providers\">\n<tbody>\n",
+        fmax(report_number_of(check, "correction/of"), 0));
+    for (size_t i = 0; i < count; i++) {
+        const json_t *one = json_array_get(postings, i);
+        draw_markup(html, "<tr><th scope=\"row\">");
+        draw_text(html, report_text_of(one, "account"));
+        draw_markup(html, "</th><td>");
+        draw_text(html, report_text_of(one, "amount"));
+        draw_markup(html, "</td></tr>\n");
+    }
+    draw_markup(html, "</tbody></table></div>\n<p>Reason: ");
+    draw_text(html, report_text_of(check, "correction/reason"));
+    draw_markup(html, "</p>\n");
 }
 
 /* ---- the page ---- */

@@ -203,17 +203,41 @@ fds_status ledger_postings_decode(const ledger_entry *e, size_t accounts, fds_po
 
 /* ---- shares ---- */
 
+/* A decimal number; there are a hundred in an entry, and printf would take most of its time. */
+static size_t write_number(char *out, uint64_t number) {
+    char digits[24];
+    size_t count = 0;
+    do
+        digits[count++] = (char)('0' + number % 10);
+    while (number /= 10);
+    for (size_t i = 0; i < count; i++)
+        out[i] = digits[count - 1 - i];
+    return count;
+}
+
+static void add_number(fds__text *out, const char *before, uint64_t number, bool is_negative) {
+    char text[64];
+    size_t used = strlen(before);
+    memcpy(text, before, used);
+    if (is_negative)
+        text[used++] = '-';
+    used += write_number(text + used, number);
+    fds__text_add(out, text, used);
+}
+
 void ledger_share_text(const ledger_entry *e, size_t i, const char *account, int64_t units,
                        fds__text *out) {
-    char number[24], hex[65];
+    char number[24], last[6 + 64 + 1 + 1] = "\nsalt ";
     uint8_t salt[32];
-    int digits = snprintf(number, sizeof number, "%zu", i);
-    fds__sha256((fds__bytes[]){{e->salt, sizeof e->salt}, {"share", 5}, {number, (size_t)digits}},
-                3, salt);
-    ledger_hex(salt, sizeof salt, hex);
-    fds__text_print(out, "fds share v1\nentry %llu\naccount ", (unsigned long long)e->index);
+    size_t digits = write_number(number, i);
+    fds__sha256((fds__bytes[]){{e->salt, sizeof e->salt}, {"share", 5}, {number, digits}}, 3, salt);
+    add_number(out, "fds share v1\nentry ", e->index, false);
+    fds__text_add(out, "\naccount ", 9);
     fds__text_add(out, account, strlen(account));
-    fds__text_print(out, "\nunits %lld\nsalt %s\n", (long long)units, hex);
+    add_number(out, "\nunits ", units < 0 ? 0 - (uint64_t)units : (uint64_t)units, units < 0);
+    ledger_hex(salt, sizeof salt, last + 6);
+    last[6 + 64] = '\n';
+    fds__text_add(out, last, 6 + 64 + 1);
 }
 
 fds_status ledger_share_hashes(const ledger_entry *e, const ledger_state *s,

@@ -14,7 +14,7 @@
  *   look.c      one entry, statements and earnings for people
  *   list.c      many entries; sums of all
  *   export.c    the whole for other programs
- *   verify.c    everything computed again
+ *   verify.c    everything computed again; batch.c hashes on all processors
  *   receipt.c   proofs of shares; files of the log
  *   watch.c     somebody else's log, from outside
  *   absent.c    instead of all of these, where a library that they need is missing
@@ -340,6 +340,25 @@ fds_status ledger_read_size(const fds_ledger *ledger, uint64_t *size, int64_t *a
                             fds_error *err);
 /* Tiles of the log in the database. */
 log_store ledger_tiles(const fds_ledger *ledger);
+
+/* ---- batch.c ---- */
+
+/* Predictions that wait to be hashed together, with the accounts and runs of a state, which must not
+ * change meanwhile. */
+typedef struct ledger_batch ledger_batch;
+enum { LEDGER_BATCH = 256 };
+
+fds_status ledger_batch_create(const ledger_state *state, const ledger_unit *unit,
+                               ledger_batch **out, fds_error *err);
+void ledger_batch_free(ledger_batch *batch); /* NULL is fine */
+size_t ledger_batch_count(const ledger_batch *batch);
+/* Takes a copy; there are less than LEDGER_BATCH. */
+fds_status ledger_batch_add(ledger_batch *batch, const ledger_entry *entry, fds_error *err);
+fds_status ledger_batch_hash(ledger_batch *batch, fds_error *err);
+/* What hashing gave for number i, or why it failed; parts and entry are the batch's. */
+fds_status ledger_batch_get(ledger_batch *batch, size_t i, const ledger_entry **entry,
+                            ledger_parts **parts, fds_error *err);
+void ledger_batch_clear(ledger_batch *batch);
 
 /* ---- book.c ---- */
 

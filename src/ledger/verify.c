@@ -7,7 +7,7 @@
 
 #include <stdarg.h>
 
-enum { REPORT_EVERY = 256, EARNINGS_AT_ONCE = 1 << 17 };
+enum { REPORT_EVERY = 256, EARNINGS_AT_ONCE = 1 << 17, DENSE_LABELS = 256 };
 
 typedef struct {
     int64_t day;
@@ -15,10 +15,18 @@ typedef struct {
     log_hash root;
 } mark;
 
+/* Earnings of a day by one label: (capacity) by account. */
+typedef struct {
+    ledger_earning *of;
+    size_t capacity;
+} dense_sums;
+
 typedef struct {
     const fds_ledger *ledger;
-    ledger_state state; /* what the entries so far add up to */
-    ledger_parts parts;
+    ledger_state state;       /* what the entries so far add up to */
+    ledger_parts own, *parts; /* parts: of the entry at hand */
+    ledger_batch *batch;
+    dense_sums sums[DENSE_LABELS];
     log_tree *tree;
     log_store store; /* compares instead of writing */
     log_hash leaves[LOG_TILE];
@@ -76,7 +84,7 @@ static fds_status grow_tree(audit *a, fds_error *err) {
 }
 
 static fds_status add_leaf(audit *a, const ledger_entry *e, fds_error *err) {
-    log_hash leaf = log_leaf(a->parts.leaf.data, a->parts.leaf.used);
+    log_hash leaf = log_leaf(a->parts->leaf.data, a->parts->leaf.used);
     if (!log_equal(&leaf, &e->leaf))
         return FAIL_ENTRY(a, e, err, "its leaf in the log is not that of its columns");
     a->leaves[a->leaf_count++] = leaf;
@@ -185,8 +193,52 @@ static fds_status compare_earnings(audit *a, db_query *q, fds_error *err) {
     }
 }
 
+static fds_status reserve_earnings(audit *a, size_t more, fds_error *err) {
+    void *grown = a->earnings;
+    fds_status status =
+        fds__grow(&grown, &a->earning_capacity, a->earning_count + more, sizeof *a->earnings, err);
+    a->earnings = grown;
+    return status;
+}
+
+/* Sums by account, for the first labels of a day; the others are listed and sorted. */
+static fds_status add_dense(audit *a, size_t label, const ledger_run *run, fds_error *err) {
+    dense_sums *sums = &a->sums[label];
+    size_t accounts = a->state.account_count, old = sums->capacity;
+    void *grown = sums->of;
+    fds_status status = fds__grow(&grown, &sums->capacity, accounts, sizeof *sums->of, err);
+    sums->of = grown;
+    TRY(status);
+    if (sums->capacity > old)
+        memset(sums->of + old, 0, (sums->capacity - old) * sizeof *sums->of);
+    for (size_t i = 0; i < run->count; i++) {
+        ledger_earning *sum = &sums->of[run->payees[i]];
+        if (__builtin_add_overflow(sum->units, run->shares[i], &sum->units))
+            return fail_earnings(a, err);
+        sum->count += run->shares[i] != 0;
+    }
+    return FDS_OK;
+}
+
+/* The sums of a day, listed. */
+static fds_status list_dense(audit *a, fds_error *err) {
+    for (size_t label = 0; label < MIN(a->labels.account_count, (size_t)DENSE_LABELS); label++) {
+        dense_sums *sums = &a->sums[label];
+        TRY(reserve_earnings(a, sums->capacity, err));
+        for (size_t i = 0; i < sums->capacity; i++) {
+            if (sums->of[i].count)
+                a->earnings[a->earning_count++] =
+                    (ledger_earning){i, a->day, a->labels.accounts[label].name, sums->of[i].units,
+                                     sums->of[i].count};
+            sums->of[i] = (ledger_earning){0};
+        }
+    }
+    return FDS_OK;
+}
+
 static fds_status end_day(audit *a, fds_error *err) {
     db_query *q;
+    TRY(list_dense(a, err));
     if (!ledger_earnings_merge(a->earnings, &a->earning_count))
         return fail_earnings(a, err);
     TRY(ledger_query(a->ledger, LEDGER_Q_EARNINGS_OF_DAY, &q, err));
@@ -207,16 +259,14 @@ static fds_status note_earnings(audit *a, const ledger_entry *e, const ledger_ru
         TRY(ledger_state_add_account(&a->labels, FDS_ACCOUNT_PLATFORM, e->label, err));
         label = a->labels.account_count - 1;
     }
+    if (label < DENSE_LABELS)
+        return add_dense(a, label, run, err);
     if (a->earning_count + run->count > a->earning_limit) {
         if (!ledger_earnings_merge(a->earnings, &a->earning_count))
             return fail_earnings(a, err);
         a->earning_limit = MAX(a->earning_limit, 2 * (a->earning_count + run->count));
     }
-    void *grown = a->earnings;
-    fds_status status = fds__grow(&grown, &a->earning_capacity, a->earning_count + run->count,
-                                  sizeof *a->earnings, err);
-    a->earnings = grown;
-    TRY(status);
+    TRY(reserve_earnings(a, run->count, err));
     for (size_t i = 0; i < run->count; i++)
         if (run->shares[i])
             a->earnings[a->earning_count++] = (ledger_earning){
@@ -227,7 +277,7 @@ static fds_status note_earnings(audit *a, const ledger_entry *e, const ledger_ru
 /* ---- entries of each kind ---- */
 
 static bool is_posting(const audit *a, size_t i, uint64_t account, int64_t units) {
-    return a->parts.postings[i].account == account && a->parts.postings[i].units == units;
+    return a->parts->postings[i].account == account && a->parts->postings[i].units == units;
 }
 
 static fds_status check_prediction(audit *a, const ledger_entry *e, fds_error *err) {
@@ -246,7 +296,8 @@ static fds_status check_prediction(audit *a, const ledger_entry *e, fds_error *e
         return FAIL_ENTRY(a, e, err, "its values cannot be divided by");
     if (fee != e->fee || strcmp(ledger_rule_name(rule), e->rule) != 0)
         return FAIL_ENTRY(a, e, err, "its fee or rule is not that of its amount and values");
-    bool is_right = a->parts.count == run->count + 2 && is_posting(a, 0, e->customer, -e->amount) &&
+    bool is_right = a->parts->count == run->count + 2 &&
+                    is_posting(a, 0, e->customer, -e->amount) &&
                     is_posting(a, run->count + 1, LEDGER_FEES, fee);
     for (size_t i = 0; is_right && i < run->count; i++)
         is_right = is_posting(a, i + 1, run->payees[i], run->shares[i]);
@@ -259,7 +310,7 @@ static fds_status check_transfer(const audit *a, const ledger_entry *e, fds_erro
     const ledger_account *account = &a->state.accounts[e->customer];
     bool is_topup = e->kind == LEDGER_TOPUP;
     int64_t units = is_topup ? e->amount : -e->amount, owed = MAX(account->balance, 0);
-    if (e->amount < 1 || e->fee != 0 || a->parts.count != 2 ||
+    if (e->amount < 1 || e->fee != 0 || a->parts->count != 2 ||
         !is_posting(a, 0, e->customer, units) || !is_posting(a, 1, LEDGER_CASH, -units) ||
         e->customer == LEDGER_CASH)
         return FAIL_ENTRY(a, e, err, "its postings are not those of its amount");
@@ -277,7 +328,7 @@ static fds_status check_correction(const audit *a, const ledger_entry *e, fds_er
     const char *first = json_string_value(json_array_get(operators, 0)),
                *second = json_string_value(json_array_get(operators, 1));
     bool is_right = json_is_string(json_object_get(root, "reason")) && first && second &&
-                    strcmp(first, second) != 0 && a->parts.count >= 2;
+                    strcmp(first, second) != 0 && a->parts->count >= 2;
     json_decref(root);
     return is_right ? FDS_OK : FAIL_ENTRY(a, e, err, "it has no reason, or not two operators");
 }
@@ -285,7 +336,7 @@ static fds_status check_correction(const audit *a, const ledger_entry *e, fds_er
 static fds_status check_note(const audit *a, const ledger_entry *e, fds_error *err) {
     json_t *root = NULL;
     TRY(fds__json_parse("entry", e->text, strlen(e->text), &root, err));
-    bool is_right = json_is_object(root) && a->parts.count == 0;
+    bool is_right = json_is_object(root) && a->parts->count == 0;
     json_decref(root);
     return is_right ? FDS_OK : FAIL_ENTRY(a, e, err, "it is no note");
 }
@@ -327,8 +378,8 @@ static fds_status add_new(audit *a, const ledger_entry *e, fds_error *err) {
 
 static fds_status check_kind(audit *a, const ledger_entry *e, fds_error *err) {
     fds__fixed sum = 0;
-    for (size_t i = 0; i < a->parts.count; i++)
-        sum += a->parts.postings[i].units;
+    for (size_t i = 0; i < a->parts->count; i++)
+        sum += a->parts->postings[i].units;
     if (sum != 0)
         return FAIL_ENTRY(a, e, err, "its postings do not sum to 0");
     switch (e->kind) {
@@ -342,7 +393,7 @@ static fds_status check_kind(audit *a, const ledger_entry *e, fds_error *err) {
     case LEDGER_AUDIT:
         return check_note(a, e, err);
     default:
-        return a->parts.count == 0 ? FDS_OK : FAIL_ENTRY(a, e, err, "it has postings");
+        return a->parts->count == 0 ? FDS_OK : FAIL_ENTRY(a, e, err, "it has postings");
     }
 }
 
@@ -359,14 +410,15 @@ static fds_status check_entry(audit *a, const ledger_entry *e, fds_error *err) {
         return FAIL_ENTRY(a, e, err, "%.250s", why.text);
     if (status != FDS_OK)
         return fds__fail(err, status, "%s", why.text);
-    TRY(ledger_parts_read(&a->parts, e, &a->state, &a->ledger->unit, err));
+    if (a->parts == &a->own) /* else it was hashed with others */
+        TRY(ledger_parts_read(a->parts, e, &a->state, &a->ledger->unit, err));
     TRY(add_leaf(a, e, err));
     if (e->at_ms / LEDGER_DAY_MS != a->day) { /* once the entry itself is known to be right */
         TRY(end_day(a, err));
         a->day = e->at_ms / LEDGER_DAY_MS;
     }
     TRY(check_kind(a, e, err));
-    if (ledger_state_post(&a->state, a->parts.postings, a->parts.count, &why) != FDS_OK)
+    if (ledger_state_post(&a->state, a->parts->postings, a->parts->count, &why) != FDS_OK)
         return FAIL_ENTRY(a, e, err, "%.200s", why.text);
     ledger_state_keep(&a->state);
     a->state.size++;
@@ -375,26 +427,59 @@ static fds_status check_entry(audit *a, const ledger_entry *e, fds_error *err) {
     return FDS_OK;
 }
 
+/* Those that wait. */
+static fds_status check_batch(audit *a, fds_error *err) {
+    size_t count = ledger_batch_count(a->batch);
+    fds_status status = ledger_batch_hash(a->batch, err);
+    for (size_t i = 0; i < count && status == FDS_OK; i++) {
+        const ledger_entry *e;
+        fds_error why = {0};
+        fds_status hashed = ledger_batch_get(a->batch, i, &e, &a->parts, &why);
+        if (hashed != FDS_OK)
+            a->parts = &a->own; /* fails again, unless something else is wrong before */
+        status = check_entry(a, e, err);
+    }
+    ledger_batch_clear(a->batch);
+    a->parts = &a->own;
+    return status;
+}
+
+/* Predictions wait for each other; other entries change what is known, and come after them. */
+static fds_status take_entry(audit *a, const ledger_entry *e, fds_error *err) {
+    if (e->kind == LEDGER_PREDICTION) {
+        TRY(ledger_batch_add(a->batch, e, err));
+        return ledger_batch_count(a->batch) == LEDGER_BATCH ? check_batch(a, err) : FDS_OK;
+    }
+    TRY(check_batch(a, err));
+    return check_entry(a, e, err);
+}
+
 static fds_status check_entries(audit *a, const fds_events *events, fds_error *err) {
     db_query *q;
     bool has_row = true;
     double start_s = fds__now_s();
-    uint64_t total = a->ledger->state.size;
+    uint64_t total = a->ledger->state.size, seen = 0;
     TRY(ledger_query(a->ledger, LEDGER_Q_ALL, &q, err));
     fds_status status = FDS_OK;
     while (status == FDS_OK) {
         ledger_entry e;
-        if (a->state.size % REPORT_EVERY == 0)
+        if (seen++ % REPORT_EVERY == 0)
             status = fds__report(events, "verify", "entries", a->state.size, total, start_s, err);
         if (status == FDS_OK)
             status = db_next(q, &has_row, err);
         if (status != FDS_OK || !has_row)
             break;
-        status = ledger_entry_read(q, &e, err);
-        if (status == FDS_OK)
-            status = check_entry(a, &e, err);
+        fds_error why = {0};
+        status = ledger_entry_read(q, &e, &why);
+        if (status == FDS_OK) {
+            status = take_entry(a, &e, err);
+        } else if (check_batch(a, err) == FDS_OK) { /* what came before is wrong first */
+            fds__fail(err, status, "%s", why.text);
+        }
     }
     db_end(q);
+    if (status == FDS_OK)
+        status = check_batch(a, err);
     if (status == FDS_OK && a->state.size != total)
         status =
             ledger_fail(a->ledger, err, "entry %llu is missing", (unsigned long long)a->state.size);
@@ -513,10 +598,13 @@ static fds_status write_report(const audit *a, const char *vkey, char **report, 
 static void free_audit(audit *a) {
     ledger_state_free(&a->state);
     ledger_state_free(&a->labels);
-    ledger_parts_free(&a->parts);
+    ledger_parts_free(&a->own);
     fds__free(a->tree);
     fds__free(a->marks);
     fds__free(a->earnings);
+    for (size_t i = 0; i < DENSE_LABELS; i++)
+        fds__free(a->sums[i].of);
+    ledger_batch_free(a->batch);
     fds__free(a);
 }
 
@@ -529,7 +617,10 @@ fds_status fds_ledger_verify(const fds_ledger *l, const char *vkey, const fds_ev
     a->state.has_debts = l->state.has_debts;
     a->store = (log_store){.context = a, .write = compare_tile};
     a->earning_limit = EARNINGS_AT_ONCE;
+    a->parts = &a->own;
     fds_status status = NEW(a->tree, 1, err);
+    if (status == FDS_OK)
+        status = ledger_batch_create(&a->state, &l->unit, &a->batch, err);
     if (status == FDS_OK)
         status = check_all(a, vkey, events, err);
     if (status == FDS_OK && report)

@@ -14,7 +14,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
 MAKE = os.path.abspath(sys.argv[2])
-from harness import fds, main, refused, test  # noqa: E402
+from harness import MNIST, fds, main, refused, test  # noqa: E402
 
 ALARM = 3
 
@@ -80,6 +80,32 @@ def a_changed_ledger_is_an_alarm():
     connection.close()
     out, _ = fds("audit", "ledger", "--ledger", "shop.db", "--quiet", code=ALARM)
     assert "the balance of provider 2" in " ".join(out.split())
+
+
+def write_validation(**parts):
+    with open("run/validation.json", "w", encoding="utf-8") as file:
+        json.dump({"format": "fds-validation 1", **parts}, file)
+
+
+@test
+def the_level_and_the_scores_at_fit_time_come_from_the_run():
+    fds("fit", MNIST, "--players", 6, "--inputs", 40, "--coalitions", 20, "--epochs", 1, "--method", "afds",
+        "--explainer", "linear", "-o", "run", "--quiet")
+    make(600, 5, 1, -1, "run")
+    audit = lambda code: checks(json.loads(fds("audit", "truth", "drift", "--ledger", "shop.db", "--run", "run", "--json",
+                                               "--quiet", code=code)[0]))
+    for level, low, verdicts, code in ((0.012, 0, ("ok", "ok"), 0), (0.0, -1000, ("ok", "alarm"), ALARM)):
+        write_validation(misallocation=level, drift={"scores": list(range(low, low + 1000, 2))})
+        found = audit(code)
+        assert (found["truth"]["verdict"], found["drift"]["verdict"]) == verdicts, found
+        assert found["truth"]["predictions"] == found["drift"]["predictions"] == 600
+    write_validation(drift={})
+    found = audit(0)
+    assert found["truth"]["verdict"] == found["drift"]["verdict"] == "unknown"
+    for parts, says in (({"misallocation": 2}, "misallocation must be from 0 to 1"),
+                        ({"drift": {"scores": ["x"]}}, "drift.scores: entry 0 is no number")):
+        write_validation(**parts)
+        refused(["audit", "--ledger", "shop.db", "--run", "run", "--quiet"], 1, "run/validation.json", says)
 
 
 @test

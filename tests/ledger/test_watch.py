@@ -108,7 +108,7 @@ def damage_and_other_keys_are_told():
     assert not KEPT.exists()
     refused(["audit", "watch", "log"], 2, "--vkey")
     refused(["audit", "watch", "nowhere", *before[3:]], 1, "nowhere/checkpoint")
-    refused(["audit"], 2, "a command is missing")
+    refused(["audit"], 2, "--ledger LEDGER")
 
 
 @test
