@@ -2,6 +2,7 @@
 // The page: who is logged in, which pages the role has, and the one that the address names.
 import { get, post, setToken, whenSessionEnds } from "./api.js";
 import * as auditor from "./auditor.js";
+import { auditPage } from "./checks.js";
 import * as customer from "./customer.js";
 import { announce, button, field, form, h, problem } from "./dom.js";
 import { entriesTable, entryPage } from "./entries.js";
@@ -13,6 +14,7 @@ const allEntries = async (me) => ({ title: "Entries", node: [entriesTable(me, nu
 
 // Pages by role and name: [title in the menu or null, async (me, argument) → {title, node}]
 const everything = {
+    audit: ["Checks", auditPage],
     accounts: ["Accounts", operator.accountsPage],
     entries: ["Entries", allEntries],
     proposals: ["Proposals", operator.proposalsPage],

@@ -2,6 +2,7 @@
 // An auditor: the checkpoint, the log's key, and everything computed again in the browser.
 import { get } from "./api.js";
 import { AUDIT_STEPS, Bad, recompute } from "./audit.js";
+import { checkLights } from "./checks.js";
 import { announce, button, card, h, problem } from "./dom.js";
 import { plural } from "./format.js";
 import { Steps } from "./steps.js";
@@ -53,13 +54,18 @@ function runCard(me, vkey) {
 }
 
 export async function home(me) {
-    const view = await get("/api/overview");
+    const [view, report] = await Promise.all([get("/api/overview"), get("/api/audit")]);
     const key = logKey(me);
     const lines = String(view.checkpoint ?? "").split("\n");
     announce("");
     return {
         title: `The log has ${plural(view.entries, "entry", "entries")}`,
         node: [
+            card(
+                "Checks",
+                checkLights(report),
+                h("p", {}, h("a", { href: "#/audit" }, "Each check with its evidence")),
+            ),
             runCard(me, key.vkey),
             card("The log’s key", h("pre", {}, h("code", {}, key.vkey)), keyRemark(key)),
             card(

@@ -166,7 +166,12 @@ export function figures(list) {
 
 // A list of states, told by a word and a sign, never by colour alone.
 export function lights(list) {
-    const words = { good: ["✓", "In order"], bad: ["✗", "Wrong"], wait: ["!", "Look at this"] };
+    const words = {
+        good: ["✓", "In order"],
+        bad: ["✗", "Wrong"],
+        wait: ["!", "Look at this"],
+        none: ["–", "Not known"],
+    };
     return h(
         "ul",
         { class: "lights" },

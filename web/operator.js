@@ -2,6 +2,7 @@
 // An operator: whether all is in order, who has what, and the forms that move money. Payouts and
 // corrections are proposals until a second operator agrees.
 import { get, keeper, post, query } from "./api.js";
+import { checkLights } from "./checks.js";
 import { button, card, done, field, figures, form, h, lights, table } from "./dom.js";
 import { entriesTable, kindName } from "./entries.js";
 import { duration, money, plain, plural, priced, time, units } from "./format.js";
@@ -72,7 +73,11 @@ function milliseconds(value) {
 }
 
 export async function home(me) {
-    const [view, { proposals }] = await Promise.all([get("/api/overview"), get("/api/proposals")]);
+    const [view, { proposals }, report] = await Promise.all([
+        get("/api/overview"),
+        get("/api/proposals"),
+        get("/api/audit"),
+    ]);
     const states = statesOf(me, view, proposals);
     const isGood = states.every(([state]) => state !== "bad");
     const refresh = button("Refresh", null, { "data-refresh": true });
@@ -97,6 +102,11 @@ export async function home(me) {
                 ],
             ]),
             card("Lights", lights(states), refresh),
+            card(
+                "Audit",
+                checkLights(report),
+                h("p", {}, h("a", { href: "#/audit" }, "Each check with its evidence")),
+            ),
             moneyCard(me, view.money),
             card("Newest entries", entriesTable(me, null)),
         ],

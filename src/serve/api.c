@@ -25,6 +25,7 @@ static const serve_endpoint endpoints[] = {
     {"samples", false, PROVIDER | STAFF, serve_api_samples},
     {"accounts", false, STAFF, serve_api_accounts},
     {"overview", false, STAFF, serve_api_overview},
+    {"audit", false, STAFF, serve_api_audit},
     {"proposals", false, STAFF, serve_api_proposals},
     {"payouts", false, STAFF, serve_api_payouts},
     {"topup", true, OPERATOR, serve_api_topup},

@@ -284,7 +284,11 @@ void serve_charge(fds_server *server, serve_job **jobs, size_t count) {
     fds_status status = make_bill(&bill, jobs, count, &err);
     if (status == FDS_OK && bill.count) {
         pthread_mutex_lock(&server->ledger_lock);
-        status = fds_ledger_charge(server->ledger, bill.items, bill.count, &err);
+        status = serve_shadow_before(server, &err);
+        if (status == FDS_OK)
+            status = fds_ledger_charge(server->ledger, bill.items, bill.count, &err);
+        if (status == FDS_OK)
+            serve_shadow_after(server, jobs, count, bill.items);
         pthread_mutex_unlock(&server->ledger_lock);
     }
     if (status != FDS_OK) {

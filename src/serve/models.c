@@ -45,6 +45,7 @@ const serve_model *serve_models_find(const serve_models *models, const char *nam
 
 static void free_model(serve_model *m) {
     fds_run_free(m->run);
+    fds_run_free(m->shadow);
     fds__payees_free(m->payees);
     fds__free(m->class_names);
     fds__free(m->player_names);
@@ -116,7 +117,6 @@ static void describe(serve_model *m, bool is_paid) {
 static fds_status open_model(serve_model *m, const char *line, size_t size,
                              const fds_params *params, bool is_paid, fds_error *err) {
     const char *equals = memchr(line, '=', size);
-    char folder[FDS__PATH_MAX];
     size_t length = equals ? (size_t)(equals - line) : size;
     if (!equals)
         return fds__fail(err, FDS_ERR_USAGE,
@@ -125,10 +125,11 @@ static fds_status open_model(serve_model *m, const char *line, size_t size,
     TRY(check_name(line, length, err));
     snprintf(m->name, sizeof m->name, "%.*s", (int)length, line);
     snprintf(m->explain_name, sizeof m->explain_name, "%s%s", m->name, EXPLAIN);
-    if (size - length - 1 == 0 || size - length - 1 >= sizeof folder)
+    if (size - length - 1 == 0 || size - length - 1 >= sizeof m->folder)
         return fds__fail(err, FDS_ERR_USAGE, "`model` %s: name the folder of a run, as in %s=a.run",
                          m->name, m->name);
-    snprintf(folder, sizeof folder, "%.*s", (int)(size - length - 1), equals + 1);
+    snprintf(m->folder, sizeof m->folder, "%.*s", (int)(size - length - 1), equals + 1);
+    const char *folder = m->folder;
     TRY(fds_run_open(folder, params, &m->run, err));
     if (!fds_run_service(m->run))
         return fds__fail(err, FDS_ERR_UNSUPPORTED,

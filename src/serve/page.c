@@ -15,6 +15,7 @@
     X("/audit.js", SCRIPT, audit_js)       \
     X("/auditor.js", SCRIPT, auditor_js)   \
     X("/chart.js", SCRIPT, chart_js)       \
+    X("/checks.js", SCRIPT, checks_js)     \
     X("/customer.js", SCRIPT, customer_js) \
     X("/dom.js", SCRIPT, dom_js)           \
     X("/draw.js", SCRIPT, draw_js)         \

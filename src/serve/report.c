@@ -168,6 +168,11 @@ void serve_metrics_write(const fds_server *server, fds__text *out) {
                  atomic_load(&m->paid));
     write_number(out, "paid_units_total", "counter", "Units of money that they cost.",
                  atomic_load(&m->units));
+    write_number(out, "audited_total", "counter", "Predictions that the bank has answered too.",
+                 atomic_load(&m->audited));
+    write_number(out, "audits_missed_total", "counter",
+                 "Predictions that should have been audited, and were not.",
+                 atomic_load(&m->audits_missed));
     write_number(out, "repeated_total", "counter", "Predictions that were paid before.",
                  atomic_load(&m->repeated));
     write_number(out, "ledger_failures_total", "counter", "Transactions of the ledger that failed.",

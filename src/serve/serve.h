@@ -8,24 +8,27 @@
  *   batch.c    the queue and its worker: predicts and explains everything that waits, in one batch
  *   charge.c   one transaction for a batch; answers that were paid before
  *   models.c   the runs as models; admit.c which of them may serve
+ *   shadow.c   what the bank says about some predictions, for audits; secrets.c about which
  *   keys.c     keys and logins: who asks; rates.c how often
  *   logins.c   passwords, on a thread of its own; passwords.c their hashes
  *   sessions.c who has logged in, cookies
  *   api.c      /api: which endpoint for whom; api_look.c what people look at; api_money.c what
- *              operators do; api_samples.c pictures of a provider's samples
+ *              operators do; api_audit.c what audits say; api_samples.c pictures of a provider's samples
  *   proposals.c   what one operator has proposed and another one has to agree to
  *   page.c     the page's files
  *   report.c   the log and the metrics
  *   oip.c, oip_answer.c   the protocol (oip.h)
  *
  * Threads: http.c's read requests and write answers; one worker owns all runs, and the ledger while
- * it holds ledger_lock; another one hashes passwords; the caller's thread starts, reloads and stops. A
+ * it holds ledger_lock; another one hashes passwords; one asks the bank, by runs of its own, in idle time;
+ * the caller's thread starts, reloads and stops. A
  * request that needs one of these is a job. Its connection is suspended until the job's reply is there.
  */
 #ifndef FDS_SERVE_INTERNAL_H
 #define FDS_SERVE_INTERNAL_H
 
 #include "explain/explain.h"
+#include "fds/audit.h"
 #include "fds/ledger.h"
 #include "fds/serve.h"
 #include "pay/pay.h"
@@ -76,7 +79,9 @@ unsigned serve_status(fds_status status);
 typedef struct serve_model {
     char name[SERVE_NAME + 1], explain_name[SERVE_NAME + 16];
     char sha256[65], version[17]; /* version: the first digits */
-    fds_run *run;                 /* the worker's */
+    char folder[FDS__PATH_MAX];
+    fds_run *run;    /* the worker's */
+    fds_run *shadow; /* the same again, of the thread that asks the bank; NULL: not opened yet */
     fds__run_info info;
     oip_model plain, explained;
     const char **class_names, **player_names;
@@ -220,6 +225,7 @@ typedef struct serve_metrics {
     atomic_ullong codes[SERVE_CODES]; /* requests by status */
     atomic_ullong predictions, batches, paid, repeated, ledger_failures, reloads;
     atomic_ullong units; /* charged */
+    atomic_ullong audited, audits_missed;
     atomic_ullong seconds[SERVE_BUCKETS + 1], microseconds;
     atomic_uint connections, requests;  /* open now */
     atomic_ullong bytes;                /* of bodies, held now */
@@ -340,6 +346,74 @@ void serve_charge_check(fds_server *server, serve_job **jobs, size_t count);
  * replies. */
 void serve_charge(fds_server *server, serve_job **jobs, size_t count);
 
+/* ---- secrets.c ---- */
+
+enum { SERVE_SECRETS = 64 };
+
+typedef struct serve_secret {
+    int64_t day; /* since 1970 */
+    uint32_t share_ppm;
+    uint8_t bytes[32];
+    bool is_committed; /* the log has its hash */
+} serve_secret;
+
+/* Those that are not revealed yet; under ledger_lock. */
+typedef struct serve_secrets {
+    char base[FDS__PATH_MAX]; /* of their files' names */
+    uint32_t share_ppm;       /* of new ones; 0: there are none */
+    size_t count;
+    serve_secret items[SERVE_SECRETS];
+    int64_t last_day, ready_day; /* of the newest entry; for which all is prepared, or -1 */
+    int64_t (*now_ms)(void);     /* since 1970 */
+} serve_secrets;
+
+int64_t serve_system_ms(void);
+/* Reads the files; what was left half done is finished or removed. */
+fds_status serve_secrets_open(fds_server *server, const char *base, fds_error *err);
+int64_t serve_secrets_today(const serve_secrets *secrets);
+/* Before predictions are paid: the log commits to the secrets of this day and of the next. */
+fds_status serve_secrets_prepare(fds_server *server, fds_error *err);
+/* Whether the prediction of that entry, paid on that day, is audited. */
+bool serve_secrets_choose(const serve_secrets *secrets, int64_t day, uint64_t entry);
+int64_t serve_secrets_day_of(const fds_ledger *ledger, uint64_t entry); /* -1: not known */
+/* Reveals the secrets of all days before that one. */
+fds_status serve_secrets_reveal(fds_server *server, int64_t before, fds_error *err);
+
+/* ---- shadow.c ---- */
+
+struct serve_item;
+struct serve_row;
+
+typedef struct serve_shadow {
+    serve_secrets secrets;
+    pthread_mutex_t lock; /* of the queue */
+    pthread_cond_t is_filled;
+    struct serve_item *first, **last;
+    size_t count, bytes;
+    bool is_ended;
+    double end_s;
+    atomic_bool is_missing; /* that predictions are missed was told */
+    pthread_t thread;
+    bool has_thread;
+    /* The thread's. */
+    struct serve_row *rows;
+    size_t row_count;
+    int64_t busy_day;     /* of what is being answered; INT64_MAX: nothing is */
+    int64_t revealed_day; /* before which all secrets are revealed */
+} serve_shadow;
+
+/* base: of the secrets' files; share: of the predictions, 0 to 1; now_ms: NULL for the system's. Reveals
+ * what is due. serve_shadow_stop is needed after a failure too. */
+fds_status serve_shadow_open(fds_server *server, const char *base, double share,
+                             int64_t (*now_ms)(void), fds_error *err);
+fds_status serve_shadow_start(fds_server *server, fds_error *err);
+/* Answers what waits, for some seconds. */
+void serve_shadow_stop(fds_server *server);
+/* Both under ledger_lock, around the transaction that pays for jobs. */
+fds_status serve_shadow_before(fds_server *server, fds_error *err);
+void serve_shadow_after(fds_server *server, serve_job **jobs, size_t count,
+                        const fds_charge *charges);
+
 /* ---- logins.c ---- */
 
 typedef struct serve_hasher serve_hasher;
@@ -387,6 +461,12 @@ fds_status serve_proposals_agree(fds_server *server, uint64_t id, const char *by
 /* Units that pending payouts have for an account. */
 int64_t serve_proposals_pending(const fds_server *server, const char *account);
 
+/* ---- api_audit.c ---- */
+
+/* What was audited so far. */
+typedef struct serve_audit serve_audit;
+void serve_audit_free(serve_audit *audit); /* NULL is fine */
+
 /* ---- the server ---- */
 
 typedef struct serve_settings {
@@ -401,6 +481,7 @@ typedef struct serve_settings {
     uint32_t fee_ppm;
     const char *policy;
     serve_standards standards;
+    char *audit_groups; /* CSV file, or NULL */
 } serve_settings;
 
 struct fds_server {
@@ -416,6 +497,8 @@ struct fds_server {
     serve_sessions *sessions;
     serve_hasher *hasher;
     serve_proposals proposals; /* under ledger_lock */
+    serve_shadow *shadow;      /* or NULL */
+    serve_audit *audit;        /* under ledger_lock; NULL: nobody has asked yet */
     bool is_tls;
     serve_queue queue;
     serve_metrics metrics;
@@ -520,6 +603,7 @@ fds_status serve_api_entry(serve_call *call, fds_error *err);
 fds_status serve_api_statement(serve_call *call, fds_error *err);
 fds_status serve_api_receipt(serve_call *call, fds_error *err);
 fds_status serve_api_overview(serve_call *call, fds_error *err);
+fds_status serve_api_audit(serve_call *call, fds_error *err);   /* api_audit.c */
 fds_status serve_api_samples(serve_call *call, fds_error *err); /* api_samples.c */
 fds_status serve_api_topup(serve_call *call, fds_error *err);   /* api_money.c, as are the next */
 fds_status serve_api_payout(serve_call *call, fds_error *err);

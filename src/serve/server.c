@@ -35,10 +35,12 @@ static fds_status check(const fds_params *p, fds_error *err) {
                          "`ledger` needs `keys`: customers are known by their keys");
     if (p->ledger && !p->price)
         return fds__fail(err, FDS_ERR_USAGE, "`ledger` needs `price`, for example 0.01");
-    if (!p->ledger && (p->price || fds__is_given(p, fee) || p->signing_key))
+    bool has_share = fds__is_given(p, audit_share);
+    if (!p->ledger && (p->price || fds__is_given(p, fee) || p->signing_key || has_share))
         return fds__fail(err, FDS_ERR_USAGE, "`%s` needs `ledger`",
                          p->price         ? "price"
                          : p->signing_key ? "signing_key"
+                         : has_share      ? "audit_share"
                                           : "fee");
     if (!p->tls_cert != !p->tls_key)
         return fds__fail(err, FDS_ERR_USAGE, "`tls_cert` and `tls_key` go together");
@@ -65,6 +67,7 @@ static fds_status read_settings(fds_server *s, const fds_params *p, fds_error *e
     set->standards = (serve_standards){.min_agreement = p->min_agreement,
                                        .max_misallocation = p->max_misallocation,
                                        .min_coverage = p->min_coverage};
+    TRY(copy_text(p->audit_groups, &set->audit_groups, err));
     TRY(copy_text(p->force_run, &set->standards.forced, err));
     TRY(copy_text(p->force_reason, &set->standards.reason, err));
     TRY(copy_text(p->model, &set->models, err));
@@ -147,6 +150,10 @@ static fds_status load_models(fds_server *s, fds_error *err) {
         s->models = models;
         pthread_mutex_unlock(&s->lock);
         models = old;
+        pthread_mutex_lock(&s->ledger_lock);
+        serve_audit_free(s->audit); /* the next one compares with the new runs */
+        s->audit = NULL;
+        pthread_mutex_unlock(&s->ledger_lock);
     }
     serve_models_release(models);
     return status;
@@ -300,11 +307,13 @@ static fds_status listen_and_serve(fds_server *s, const fds_params *p, fds_error
 
 static void free_server(fds_server *s) {
     serve_queue_stop(s);
+    serve_shadow_stop(s);
     serve_hasher_stop(s);
     serve_http_stop(s);
     serve_hasher_free(s->hasher);
     serve_sessions_free(s->sessions);
     serve_proposals_free(&s->proposals);
+    serve_audit_free(s->audit);
     serve_models_release(s->models);
     serve_keys_free(&s->keys);
     serve_rates_free(s->rates);
@@ -316,6 +325,7 @@ static void free_server(fds_server *s) {
     pthread_cond_destroy(&s->queue.is_filled);
     fds__free(s->set.models);
     fds__free(s->set.keys_path);
+    fds__free(s->set.audit_groups);
     fds__free(s->set.standards.forced);
     fds__free(s->set.standards.reason);
     fds__free(s);
@@ -328,6 +338,10 @@ static fds_status start(fds_server *s, const fds_params *p, fds_error *err) {
     TRY(open_ledger(s, p, err));
     TRY(load_models(s, err));
     TRY(load_keys(s, err));
+    if (p->ledger)
+        TRY(serve_shadow_open(s, p->signing_key ? p->signing_key : p->ledger, p->audit_share, NULL,
+                              err));
+    TRY(serve_shadow_start(s, err));
     TRY(serve_queue_start(s, err));
     TRY(serve_hasher_start(s, err));
     return listen_and_serve(s, p, err);

@@ -9,11 +9,16 @@ After each, the server starts again, and all requests are sent again under their
 - one that was answered before gets the same bytes, and costs nothing more
 - one that was not is answered now
 - each customer has paid for each of its samples once, and fds ledger verify finds nothing
+- the log commits to one secret for a day, which is the one on the disk
 Prints TAP.
 """
 import argparse
 import concurrent.futures
+import datetime
+import hashlib
+import json
 import os
+import pathlib
 import random
 import shutil
 import sys
@@ -39,6 +44,10 @@ args = parse()
 from server import PATIENCE, Server, Skip, balance, bearer, fds, infer_json, main, make_key, test, the_run  # noqa: E402
 
 
+def bank_run():
+    return the_run("kept", "--keep-models")
+
+
 def body_of(number):
     return infer_json(*range(number % 3 + 1))
 
@@ -54,10 +63,12 @@ class World:
         for name in self.names:
             fds("ledger", "topup", "a.ledger", name, f"{FUNDS * PRICE / 1e6:.6f}", "--new", "-q")
         self.keys = [make_key(account=name) for name in self.names]
+        self.auditor = make_key("auditor", "anna")
         self.told, self.asked = {}, set()
 
     def serve(self, prefix=()):
-        return Server("--keys", "keys.jsonl", "--ledger", "a.ledger", "--price", "0.01", "--drain-s", "0", "-q", prefix=prefix)
+        return Server("--keys", "keys.jsonl", "--ledger", "a.ledger", "--price", "0.01", "--drain-s", "0", "-q",
+                      "--audit-share", "0.5", prefix=prefix, models={"mnist": bank_run()})
 
     def ask(self, connection, customer, number, turn):
         name = f"t{turn}n{number}"
@@ -81,12 +92,22 @@ class World:
         with concurrent.futures.ThreadPoolExecutor(CUSTOMERS) as pool:
             return all(list(pool.map(work, range(CUSTOMERS))))
 
+    def check_secrets(self, server):
+        """What the log commits to is on the disk, and was committed to once."""
+        entries = server.get("/api/entries?kind=audit", bearer(self.auditor)).json()["entries"]
+        hashes = {e["text"]["day"]: e["text"]["hash"] for e in entries if e["text"]["audit"] == "commit"}
+        assert len(hashes) == len(entries) <= 3, entries  # three, if midnight has come
+        files = [json.loads(path.read_text()) for path in pathlib.Path(self.folder).glob("a.ledger.audit-*")]
+        found = {one["day"]: hashlib.sha256(bytes.fromhex(one["secret"])).hexdigest() for one in files}
+        assert found == hashes, (found, hashes)
+
     def check(self):
         """Everything once more."""
         with self.serve() as server:
             with server.connect() as connection:
                 for customer, number, turn in sorted(self.asked):
                     self.ask(connection, customer, number, turn)
+            self.check_secrets(server)
         fds("ledger", "verify", "a.ledger", "-q")
         for customer, name in enumerate(self.names):
             samples = sum(number % 3 + 1 for c, number, _ in self.asked if c == customer)
@@ -100,7 +121,9 @@ class World:
 def kill_at(call):
     """False: the server came to its end before that system call."""
     world = World()
-    files = [os.path.join(world.folder, "a.ledger" + end) for end in ("", "-wal", "-journal", "-shm")]
+    today = datetime.datetime.now(datetime.timezone.utc).date()
+    secrets = [f".audit-{today + datetime.timedelta(days)}" for days in (0, 1)]
+    files = [os.path.join(world.folder, "a.ledger" + end) for end in ("", "-wal", "-journal", "-shm", *secrets)]
     prefix = ["strace", "-D", "-f", "-o", "/dev/null", "-e", f"trace={CALLS}", "-e",
               f"inject={CALLS}:signal=KILL:when={call}", *(w for f in files for w in ("-P", f))]
     try:
@@ -122,7 +145,7 @@ def kill_at(call):
 def killed_at_system_calls_that_write_the_ledger():
     if not shutil.which("strace"):
         raise Skip("strace is not installed")
-    the_run()
+    bank_run()
     call, kills = 1, 0
     while kill_at(call):
         call, kills = call + args.step, kills + 1

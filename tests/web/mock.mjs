@@ -199,6 +199,63 @@ export class Mock {
         };
     }
 
+    // As fds_auditor_report has it: one check alarms, and one could say nothing yet.
+    audit(verifies) {
+        if (verifies) this.verifiedAt = "2026-11-18T05:00:00Z";
+        const check = (name, verdict, answer, evidence, more = {}) => ({
+            check: name,
+            verdict,
+            answer,
+            evidence,
+            e: 1.2,
+            needed: 100,
+            predictions: 260,
+            alarm_at: null,
+            correction: null,
+            ...more,
+        });
+        const party = (name, paid, owed, e, at = null) => ({
+            ...{ name, paid, owed, ratio: paid / owed, lacks_low: owed - paid - 9e4, e },
+            ...{ lacks_high: owed - paid + 9e4, needed: 900, predictions: 130, alarm_at: at },
+        });
+        const known = Boolean(this.verifiedAt);
+        return {
+            format: "fds-audit 1",
+            verdict: "alarm",
+            alpha: 0.01,
+            entries: this.ledger.entries.length,
+            predictions: 260,
+            audited: 130,
+            missed: 2,
+            audit_share: 0.05,
+            verified_at: this.verifiedAt ?? null,
+            checks: [
+                check("ledger", known ? "ok" : "unknown", known ? "The ledger is right." : "The ledger was not verified.", []),
+                check("truth", "ok", "The explainer misallocates no more than at fit time.", [
+                    { misallocated: 0.05, at_least: 0.03, level: 0.05, tolerance: 0.02 },
+                ]),
+                check(
+                    "provider",
+                    "alarm",
+                    "1 of 2 providers is paid wrongly, first of all north.",
+                    [party("north", 9.5e6, 1e7, 1e4, 41), party("south", 5e6, 4.5e6, 3.5)],
+                    { e: 1e4, needed: 900, alarm_at: 41, correction: { postings: [{}, {}] } },
+                ),
+                check("coverage", "ok", "The stated 95 % intervals hold.", [
+                    { inside: 0.95, stated: 0.95, least: 0.9 },
+                ]),
+                check("groups", "unknown", "Unknown: no groups were named.", [], { e: null }),
+                check("drift", "ok", "Inputs are like those of the fit.", [{ mean_rank: 0.51 }]),
+                check("self", "ok", "No customer’s predictions favour a provider.", [
+                    {
+                        ...{ customer: "acme", provider: "north", predictions: 260, share: 0.51 },
+                        ...{ usual: 0.5, evidence: 0.1, alarm_at: null },
+                    },
+                ]),
+            ],
+        };
+    }
+
     overview() {
         const sum = (test) =>
             [...this.ledger.accounts.values()].filter(test).reduce((s, a) => s + a.balance, 0);
@@ -379,6 +436,7 @@ export class Mock {
         if (where === "samples") return this.need(request, "provider", ...see) && this.samples();
         this.need(request, ...see);
         if (where === "overview") return this.overview();
+        if (where === "audit") return this.audit(query.get("verify") === "true");
         if (where === "proposals") return { proposals: this.proposals };
         if (where === "accounts")
             return {

@@ -231,6 +231,18 @@ for (const look of Object.keys(LOOKS)) {
             await visit.go("Overview", "The books balance");
         }));
 
+    test(`an auditor sees each check with its evidence, ${look}`, () =>
+        browser.visit(look, async (visit, page) => {
+            await visit.login(logins.auditor);
+            await visit.go("Checks", /of the audit alarm|^No check of the audit alarms$/);
+            const first = page.getByRole("region", { name: "The ledger" });
+            await page.getByRole("button", { name: "Verify the ledger" }).click();
+            await first.getByText(/^Verified .*\.$/).waitFor();
+            assert.match(await first.locator("li").innerText(), /^✓\s*In order:\s+The ledger is right/);
+            assert.equal(await page.locator(".lights").first().locator("li").count(), 7);
+            await visit.check("checks");
+        }));
+
     test(`an auditor recomputes everything, ${look}`, () =>
         browser.visit(look, async (visit, page) => {
             await visit.login(logins.auditor);
