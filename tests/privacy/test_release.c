@@ -288,6 +288,12 @@ static void what_breaks_the_guarantee_is_refused(void **state) {
     assert_int_equal(fds_ledger_correct(l, of, shown, 2, "r", operators, NULL, NULL, &err),
                      FDS_ERR_USAGE);
     expect_ok(fds_ledger_correct(l, of, hidden, 2, "r", operators, NULL, NULL, &err), &err);
+    /* nor may a note take the place of a release */
+    assert_int_equal(fds_ledger_note(l, "{}", "privacy release 2096-10", NULL, &err),
+                     FDS_ERR_USAGE);
+    assert_int_equal(
+        fds_ledger_correct(l, of, hidden, 2, "r", operators, "privacy spend 2096-10", NULL, &err),
+        FDS_ERR_USAGE);
     verify(l);
     fds_ledger_close(l);
     expect_ok(CREATE(scratch_path("m.db"), "debts", "true"), &err);
