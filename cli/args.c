@@ -85,7 +85,7 @@ static fds_status fail_unknown(const cli_command *command, const char *word, fds
                         "--task does not apply: fds %s needs classes; values for numbers to "
                         "predict are computed by fds value DATA --task regression",
                         command->name);
-    if (strcmp(bare, "private") == 0)
+    if (strcmp(bare, "private") == 0 && command->job)
         return fail_private(command, err);
     const char *nearest = fds_nearest(bare, names);
     if (nearest)

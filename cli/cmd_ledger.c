@@ -212,9 +212,16 @@ static fds_status tell_released(const cli_args *args, fds_ledger *l, fds_error *
     return fds_ledger_released_statements(l, account, args->period, tell, &t, err);
 }
 
-static fds_status find_account(const cli_args *args, fds_ledger *l, fds_error *err) {
+static fds_status check_provider(const cli_args *args, fds_ledger *l, fds_error *err) {
     uint64_t account;
-    return fds_ledger_find(l, args->more[0], &account, err);
+    fds_ledger_privacy privacy;
+    CLI_TRY(fds_ledger_find(l, args->more[0], &account, err));
+    fds_ledger_privacy_of(l, &privacy);
+    if (privacy.is_private && fds_ledger_account_kind(l, account) != FDS_ACCOUNT_PROVIDER)
+        return cli_fail(err, FDS_ERR_USAGE,
+                        "%s is not a provider: only those have statements with noise",
+                        args->more[0]);
+    return FDS_OK;
 }
 
 /* Draws it unless that was done; then it is read, by whoever may read. */
@@ -223,7 +230,7 @@ static fds_status private_statement(const cli_args *args, fds_error *err) {
         return cli_fail(err, FDS_ERR_USAGE,
                         "--private needs the period: --period 2026-11, or 2026-11-17 where periods "
                         "are days");
-    CLI_TRY(with_ledger(args, FDS_LEDGER_READ, 1, 1, find_account, err));
+    CLI_TRY(with_ledger(args, FDS_LEDGER_READ, 1, 1, check_provider, err));
     fds_status status = with_ledger(args, FDS_LEDGER_READ, 1, 1, tell_released, err);
     if (status != FDS_ERR_NOT_FOUND)
         return status;

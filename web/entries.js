@@ -13,6 +13,8 @@ const KINDS = {
     topup: "Top-up",
     payout: "Payout",
     correction: "Correction",
+    privacy: "Privacy",
+    release: "Statement",
     open: "New account",
     run: "New model",
     audit: "Proposal",

@@ -34,6 +34,7 @@
 #include <math.h>
 
 #define LEDGER_NONE UINT64_MAX
+#define LEDGER_OWN_KEY "privacy" /* keys of entries that the ledger makes by itself begin so */
 #define LEDGER_MOST_AMOUNT ((int64_t)FDS__EXACT_MAX) /* of one posting to or from a customer */
 enum {
     LEDGER_FORMAT = 1,

@@ -72,6 +72,14 @@ static void add_field(fds__text *request, const char *field) {
         fds__text_add(request, field, strlen(field));
 }
 
+/* Of cash: the ledger's own keys are not for others, who could keep a release from being entered. */
+static fds_status check_own_key(const char *key, fds_error *err) {
+    if (!key || strncmp(key, LEDGER_OWN_KEY, strlen(LEDGER_OWN_KEY)) != 0)
+        return FDS_OK;
+    return fds__fail(err, FDS_ERR_USAGE, "a key must not begin with \"%s\" (got %.100s)",
+                     LEDGER_OWN_KEY, key);
+}
+
 static fds_status check_ref(const char *ref, fds_error *err) {
     return ref ? ledger_check_word("a reference", ref, LEDGER_TEXT, err) : FDS_OK;
 }
@@ -286,6 +294,7 @@ fds_status fds_ledger_correct(fds_ledger *l, uint64_t of, const fds_posting *pos
     fds__text request = {0};
     ledger_first_use first;
     TRY(ledger_settle(l, err));
+    TRY(check_own_key(key, err));
     TRY(check_correction(l, of, postings, count, reason, operators, err));
     TRY(check_hidden(l, of, postings, count, err));
     fds__text_print(&request, "correction %llu", (unsigned long long)of);
@@ -334,6 +343,7 @@ fds_status fds_ledger_note(fds_ledger *l, const char *json, const char *key, uin
     fds__text request = {0};
     ledger_first_use first;
     TRY(ledger_settle(l, err));
+    TRY(check_own_key(key, err));
     TRY(check_note(json, err));
     fds__text_print(&request, "note");
     add_field(&request, json);

@@ -354,7 +354,7 @@ static fds_status add_policy(fds_ledger *l, ledger_privacy *p, uint64_t *index, 
     ledger_entry e = LEDGER_ENTRY(LEDGER_PRIVACY);
     e.customer = LEDGER_CASH; /* whose key it is */
     e.text = text;
-    e.key = "privacy";
+    e.key = LEDGER_OWN_KEY;
     e.fingerprint = (fds__bytes){fingerprint, sizeof fingerprint};
     TRY(ledger_add(l, &e, NULL, 0, err));
     *index = e.index;

@@ -172,7 +172,7 @@ typedef struct {
 } release;
 
 static void name_entry(release *r, const char *what) {
-    snprintf(r->key, sizeof r->key, "privacy %s %.20s", what, r->period);
+    snprintf(r->key, sizeof r->key, LEDGER_OWN_KEY " %s %.20s", what, r->period);
 }
 
 static fds_status add_entry(fds_ledger *l, ledger_entry *e, const release *r, json_t *root,

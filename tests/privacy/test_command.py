@@ -94,6 +94,8 @@ def what_cannot_be_private_is_refused_with_a_reason():
     refused(["privacy", "on", "plain.db", "--price-limit", "1"], 2, "is private already")
     make()
     refused([*ASK[:-1], "2096-11"], 2, "is not over")
+    refused([*ASK[:3], "acme", *ASK[4:]], 2, "is not a provider")
+    assert kinds()["privacy"] == 1  # nothing was charged for it
     refused(["explain", "run", "--index", "1", "--private"], 2, "--private is refused", "single prediction")
     refused(["pay", "run", "--index", "1", "--private"], 2, "--private is refused", "single prediction")
     refused(["fit", "data", "--private"], 2, "--private is refused", "trained on it")

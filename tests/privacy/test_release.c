@@ -220,6 +220,28 @@ static void shares_that_carry_move_by_more_than_the_price(void **state) {
     assert_true(worst > 1);
 }
 
+/* Nor may they be floating-point numbers: once the sum is large, what was added first decides how all
+ * that follows is rounded. The mutant sums shares of at most one unit as floats. */
+static void sums_in_floating_point_move_by_more_than_the_price(void **state) {
+    (void)state;
+    enum { COUNT_OF_SHARES = 1 << 24, UNIT = 1 << LEDGER_GRID };
+    fds_rng rng = fds_rng_make(5, 1, 0, 0);
+    float all_rounded = 0, rounded = 0;
+    int64_t all = 0, sum = 0;
+    for (int i = 0; i < COUNT_OF_SHARES; i++) {
+        int64_t share = i ? (int64_t)fds_rng_below(&rng, UNIT + 1) : UNIT;
+        all += share;
+        all_rounded += (float)share;
+        if (i == 0)
+            continue; /* the one that is left out */
+        sum += share;
+        rounded += (float)share;
+    }
+    assert_true(all - sum == UNIT);
+    print_message("# as floats: %.0f units\n", (double)fabsf(all_rounded - rounded) / UNIT);
+    assert_true(fabsf(all_rounded - rounded) > (float)UNIT);
+}
+
 /* The first m predictions of a customer count: more of them change nothing, nor do others' orders. */
 static void a_customer_moves_the_sums_by_m_prices(void **state) {
     (void)state;
@@ -266,6 +288,12 @@ static void what_breaks_the_guarantee_is_refused(void **state) {
     assert_int_equal(fds_ledger_correct(l, of, shown, 2, "r", operators, NULL, NULL, &err),
                      FDS_ERR_USAGE);
     expect_ok(fds_ledger_correct(l, of, hidden, 2, "r", operators, NULL, NULL, &err), &err);
+    /* nor may a note take the place of a release */
+    assert_int_equal(fds_ledger_note(l, "{}", "privacy release 2096-10", NULL, &err),
+                     FDS_ERR_USAGE);
+    assert_int_equal(
+        fds_ledger_correct(l, of, hidden, 2, "r", operators, "privacy spend 2096-10", NULL, &err),
+        FDS_ERR_USAGE);
     verify(l);
     fds_ledger_close(l);
     expect_ok(CREATE(scratch_path("m.db"), "debts", "true"), &err);
@@ -511,6 +539,7 @@ int main(void) {
         TEST(negative_statements_are_carried_over),
         TEST(one_prediction_moves_the_sums_by_its_price),
         TEST(shares_that_carry_move_by_more_than_the_price),
+        TEST(sums_in_floating_point_move_by_more_than_the_price),
         TEST(a_customer_moves_the_sums_by_m_prices),
         TEST(what_breaks_the_guarantee_is_refused),
         TEST(providers_see_releases_only),
