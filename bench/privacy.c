@@ -74,7 +74,7 @@ static void remove_folder(void) { nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PH
 /* A ledger of its own file, with the customers a and b; c is who makes the difference. */
 static fds_ledger *make_ledger(const promise *p) {
     static unsigned count;
-    char path[128], names[128][16];
+    char path[128], names[128][32];
     const char *payees[128];
     uint64_t number;
     fds_ledger *l;

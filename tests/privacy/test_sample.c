@@ -13,7 +13,7 @@
 
 /* ---- the tree ---- */
 
-enum { DEPTH = 24, RANGE = 64 };
+enum { DEPTH = IS_SLOW_BUILD ? 14 : 20, RANGE = 64 };
 
 typedef struct {
     uint8_t bits[32]; /* one per byte */
@@ -69,7 +69,7 @@ static void walk(trial run, const fds__dp_noise *noise, path *p, size_t depth, t
 static tree all_paths(trial run, const fds__dp_noise *noise, size_t depth) {
     tree out = {.rest = 0};
     path p = {.count = 0};
-    walk(run, noise, &p, IS_SLOW_BUILD ? depth - 6 : depth, &out);
+    walk(run, noise, &p, depth, &out);
     double sum = out.rest;
     for (size_t i = 0; i < COUNT(out.mass); i++)
         sum += out.mass[i];
@@ -141,7 +141,7 @@ static void draws_have_exact_probabilities(void **state) {
     for (size_t i = 0; i < COUNT(noises); i++) {
         double mass[2 * RANGE + 1];
         exact_masses(&noises[i], mass);
-        tree t = all_paths(run_draw, &noises[i], DEPTH - 4);
+        tree t = all_paths(run_draw, &noises[i], DEPTH);
         for (int x = -RANGE; x <= RANGE; x++)
             expect_mass(&t, x, mass[x + RANGE]);
         for (int x = 1; x <= RANGE; x++) /* the sign is one bit, the last but for Gauss */
