@@ -534,22 +534,13 @@ static fds_status run_stage(fit *f, fds__fit_stage stage, fds_status (*work)(fit
     return status;
 }
 
-/* Whether the files are those of the fit, and the explainer was validated, as it was not always. */
-static fds_status check_files(const fit *f, const fds__run_record *record, fds_error *err) {
-    const json_t *sums = json_object_get(json_object_get(record->json, "results"), "sha256");
-    TRY(fds__run_record_check(f->dir, record, err));
-    return json_object_get(sums, FDS__RUN_VALIDATION)
-               ? FDS_OK
-               : fds__fail(err, FDS_ERR_CORRUPT, "%s has no %s", f->dir, FDS__RUN_VALIDATION);
-}
-
 /* Takes the report of a complete run; a run with changed files is not complete. Trains lost
  * sub-models again. */
 static fds_status revisit(fit *f, fds_error *err) {
     fds__run_record record;
     fds_error why;
     TRY(fds__run_record_read(f->dir, &record, err));
-    fds_status status = check_files(f, &record, &why);
+    fds_status status = fds__run_record_check_fit(f->dir, &record, &why);
     if (status == FDS_ERR_CORRUPT)
         fds__log(f->events, FDS_LOG_WARNING, "%s; computed again", why.text);
     else if (status != FDS_OK)

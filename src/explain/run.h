@@ -183,6 +183,9 @@ fds_status fds__run_record_write(const char *dir, const json_t *description,
 fds_status fds__run_record_read(const char *dir, fds__run_record *out, fds_error *err);
 /* Whether the files with checksums are as the fit left them. */
 fds_status fds__run_record_check(const char *dir, const fds__run_record *record, fds_error *err);
+/* The same, and the explainer was validated, as it was not always: FDS_ERR_CORRUPT. */
+fds_status fds__run_record_check_fit(const char *dir, const fds__run_record *record,
+                                     fds_error *err);
 void fds__run_record_free(fds__run_record *record);
 
 /* ---- run.c ---- */

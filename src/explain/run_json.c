@@ -240,6 +240,15 @@ fds_status fds__run_record_check(const char *dir, const fds__run_record *record,
     return FDS_OK;
 }
 
+fds_status fds__run_record_check_fit(const char *dir, const fds__run_record *record,
+                                     fds_error *err) {
+    const json_t *sums = json_object_get(json_object_get(record->json, "results"), "sha256");
+    TRY(fds__run_record_check(dir, record, err));
+    return json_object_get(sums, FDS__RUN_VALIDATION)
+               ? FDS_OK
+               : fds__fail(err, FDS_ERR_CORRUPT, "%s has no %s", dir, FDS__RUN_VALIDATION);
+}
+
 fds_status fds__run_record_write(const char *dir, const json_t *description,
                                  const fds__fit_settings *settings, const fds__fit_report *report,
                                  const fds_ls_report *strengths, fds_error *err) {

@@ -8,6 +8,7 @@ import os
 import pathlib
 import shutil
 import signal
+import sys
 
 from server import (MNIST, Server, bearer, fds, infer_json, main, make_key, test, the_run, until)
 
@@ -141,4 +142,4 @@ def a_poor_run_does_not_replace_a_good_one():
         assert s.infer(infer_json(0)).status == 200
 
 
-main()
+sys.exit(main())

@@ -10,6 +10,7 @@ import os
 import pathlib
 import sqlite3
 import struct
+import sys
 
 from server import Server, bearer, fds, infer_json, main, make_key, refused, test, the_run, until
 
@@ -135,4 +136,4 @@ def groups_are_compared_by_a_file():
         assert groups["check"] == "groups" and groups["evidence"][0]["name"] == "a", groups
 
 
-main()
+sys.exit(main())
