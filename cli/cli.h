@@ -80,7 +80,7 @@ struct cli_command {
 
 extern const cli_command cli_data_get, cli_data_show, cli_data_audit, cli_train, cli_value, cli_fit,
     cli_explain, cli_pay, cli_bench, cli_serve, cli_serve_key, cli_serve_login, cli_audit,
-    cli_audit_watch, cli_ledger[11], cli_privacy[2];
+    cli_audit_watch, cli_audit_duplicates, cli_audit_labels, cli_ledger[11], cli_privacy[2];
 extern const cli_command *const cli_commands[]; /* NULL-terminated */
 
 /* Fills args from the words after the name of the subcommand. */

@@ -17,11 +17,12 @@ enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 
 #define LEDGER(i) &cli_ledger[i]
 const cli_command *const cli_commands[] = {
-    &cli_data_get, &cli_data_show,   &cli_data_audit, &cli_fit,   &cli_explain,   &cli_pay,
-    &cli_value,    &cli_train,       &cli_bench,      &cli_serve, &cli_serve_key, &cli_serve_login,
-    &cli_audit,    &cli_audit_watch, LEDGER(0),       LEDGER(1),  LEDGER(2),      LEDGER(3),
-    LEDGER(4),     LEDGER(5),        LEDGER(6),       LEDGER(7),  LEDGER(8),      LEDGER(9),
-    LEDGER(10),    &cli_privacy[0],  &cli_privacy[1], NULL};
+    &cli_data_get,     &cli_data_show,   &cli_data_audit, &cli_fit,         &cli_explain,
+    &cli_pay,          &cli_value,       &cli_train,      &cli_bench,       &cli_serve,
+    &cli_serve_key,    &cli_serve_login, &cli_audit,      &cli_audit_watch, &cli_audit_duplicates,
+    &cli_audit_labels, LEDGER(0),        LEDGER(1),       LEDGER(2),        LEDGER(3),
+    LEDGER(4),         LEDGER(5),        LEDGER(6),       LEDGER(7),        LEDGER(8),
+    LEDGER(9),         LEDGER(10),       &cli_privacy[0], &cli_privacy[1],  NULL};
 
 /* ---- signals ---- */
 

@@ -103,6 +103,19 @@ FDS_API fds_status fds_audit_save(const fds_audit *audit, const char *dir, const
 /* FDS_ERR_CONFLICT before any work. */
 FDS_API fds_status fds_audit_check_folder(const char *dir, fds_error *err);
 
+/* ---- Providers who cheat ---- */
+
+/* Whether samples of a provider are copies of another's: exact, with noise, or moved by a few pixels.
+ * params: of the job "audit". clusters: a new file of the providers that belong together, for the
+ * parameter "cluster"; png: a picture of the nearest pairs; either may be NULL. *json: the verdict with
+ * its evidence (docs/splitting.md), to be freed by fds_text_free. */
+FDS_API fds_status fds_audit_duplicates(const fds_params *params, const char *clusters,
+                                        const char *png, const fds_events *events, char **json,
+                                        fds_error *err);
+/* Whether a provider's labels are worse than those of others, in the same way. */
+FDS_API fds_status fds_audit_labels(const fds_params *params, const fds_events *events, char **json,
+                                    fds_error *err);
+
 /* ---- Methods compared ---- */
 
 /* A case is one set of data with one seed: every method computes values for the same test

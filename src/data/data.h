@@ -253,6 +253,11 @@ fds_status fds__data_json(const char *text, const fds__preparation *p, fds_shape
 fds_status fds__owners_parse(const fds__blob *file, const fds_events *events, fds_dataset *ds,
                              fds_error *err);
 
+/* ---- clusters.c ---- */
+
+/* Providers that a file puts into one cluster become one provider of ds. */
+fds_status fds__clusters_apply(const char *path, fds_dataset *ds, fds_error *err);
+
 /* ---- groups.c ---- */
 
 #define FDS__MAX_PLAYERS ((size_t)1 << 20)

@@ -477,7 +477,9 @@ fds_status fds_problem_open(const fds_params *params, const fds_events *events, 
     if (params->job == FDS__JOB_TRAIN)
         TRY(fds__params_check(params, "train", NULL, err));
     TRY(fds_data_open(params->data, params, events, &train, &test, err));
-    fds_status status = create(train, test, NULL, params, events, out, err);
+    fds_status status = params->cluster ? fds__clusters_apply(params->cluster, train, err) : FDS_OK;
+    if (status == FDS_OK)
+        status = create(train, test, NULL, params, events, out, err);
     if (status != FDS_OK) {
         fds_dataset_free(train);
         fds_dataset_free(test);

@@ -363,6 +363,9 @@ fds_status fds_audit_create(const fds_dataset *ds, const fds_params *params,
 static fds_status open_part(const fds_params *params, const fds_events *events, fds_dataset **out,
                             fds_error *err) {
     fds_dataset *parts[2] = {NULL, NULL};
+    if (fds__is_given(params, copies_alpha))
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`alpha` is for fds audit duplicates and fds audit labels alone");
     if (!params->data)
         return fds__fail(err, FDS_ERR_USAGE, "`data` is missing: name a fetched set or a path");
     TRY(fds_data_open(params->data, params, events, &parts[0], &parts[1], err));

@@ -25,7 +25,8 @@ FOREIGN = {"--abbrev", "--cflags", "--epoch", "--format", "--libs", "--man", "--
 INVENTED = {"room/room.h", "src/room/room.h", "src/baseline/NAME.c"}
 COMMANDS = ["data get", "data show", "data audit", "fit", "explain", "pay", "value", "train", "bench", "serve key", "serve login",
             "serve", "ledger init", "ledger topup", "ledger balance", "ledger statement", "ledger payout", "ledger correct", "ledger export",
-            "ledger backup", "ledger verify", "ledger receipt", "ledger verify-receipt", "audit watch", "audit",
+            "ledger backup", "ledger verify", "ledger receipt", "ledger verify-receipt", "audit duplicates", "audit labels", "audit watch",
+            "audit",
             "privacy on", "privacy budget"]
 
 

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Audits of data for cheating: copies across providers, wrong labels of a provider.
+ *
+ *   distances.c   nearest neighbours across providers, whatever pixels pictures are shifted by
+ *   duplicates.c  copies: the test, its evidence as JSON and as a picture
+ *   clusters.c    providers that copies join, as a file for `cluster`
+ *   labels.c      providers whose labels are worse than chance allows
+ */
+#ifndef FDS_AUDIT_COPIES_H
+#define FDS_AUDIT_COPIES_H
+
+#include "data/data.h"
+#include "draw/draw.h"
+#include "eval/eval.h"
+
+/* ---- distances.c ---- */
+
+enum { COPIES_SHIFT = 2 }; /* pixels that pictures may be shifted by, in each direction */
+
+/* The nearest sample of each provider to each sample, owned or not. */
+typedef struct copies_near {
+    size_t owned, count; /* samples of providers; all, with those of the test part behind them */
+    uint32_t providers;
+    float *distance;  /* (count, providers) root mean square difference; infinite: none */
+    uint32_t *which;  /* (count, providers) its number */
+    float *reference; /* (count) to the nearest unowned sample; or NULL: there are none */
+} copies_near;
+
+/* test NULL: no unowned samples. Values count in standard deviations of their channel. */
+fds_status copies_find(const fds_dataset *train, const fds_dataset *test, unsigned threads,
+                       const fds_events *events, copies_near *out, fds_error *err);
+void copies_near_free(copies_near *near);
+
+/* ---- duplicates.c ---- */
+
+/* The probability that at least k of n owned samples come before the r-th of u unowned ones in a random
+ * order of all. */
+double copies_tail(size_t n, size_t u, size_t r, size_t k);
+
+/* ---- clusters.c ---- */
+
+/* Numbers the parts that joined pairs (a, b) of count providers make: part_of[count], each the lowest
+ * number of its members. */
+void copies_join(const uint32_t *pairs, size_t pair_count, uint32_t count, uint32_t *part_of);
+/* A file "provider,cluster" of the providers that are not alone; nothing if there are none. */
+fds_status copies_write_clusters(const char *path, const fds_dataset *ds, const uint32_t *part_of,
+                                 fds_error *err);
+
+#endif

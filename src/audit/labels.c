@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * Providers whose labels are worse than those of others.
+ *
+ * fds_audit_create gives every sample a value: what it adds to the predictions of its neighbours' labels,
+ * by folds. A wrong label has a value below 0. Of each sample the mean value of its label is subtracted,
+ * so that hard classes are nobody's fault. The statistic of a provider is the mean over its samples, over
+ * its jackknife error (the standard deviation of its values over the root of their number).
+ *
+ * The p-value is that of a permutation test: the owners of samples are shuffled within each label, and p
+ * is the share of shuffles, the true one included, in which the provider's mean is as low. If a provider's
+ * labels are as good as those of others, every shuffle is equally likely, so p is valid for any
+ * distribution of values. With P providers an alarm needs p at most alpha / P (Bonferroni). */
+#include "audit/copies.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { SHUFFLES_EACH = 20, LEAST_SHUFFLES = 2000, MOST_SHUFFLES = 200000, SAMPLES_SHOWN = 10 };
+
+typedef struct {
+    const fds_dataset *ds;
+    double alpha;
+    uint64_t seed;
+    double *values;          /* (samples) minus the mean of their label */
+    uint32_t *order;         /* (samples) by label */
+    size_t *first;           /* (classes + 1) in order */
+    uint32_t *owner;         /* (samples) of order, shuffled within labels */
+    double *sums, *sums_now; /* (providers) */
+    double *squares;         /* (providers) */
+    size_t *sizes, *lower;   /* (providers) lower: shuffles with as low a sum */
+    size_t shuffles;
+} job;
+
+static void centre(job *j) {
+    const fds_dataset *ds = j->ds;
+    size_t at = 0;
+    for (uint32_t c = 0; c < ds->classes; c++) {
+        double sum = 0;
+        j->first[c] = at;
+        for (size_t i = 0; i < ds->count; i++)
+            if (ds->labels[i] == c) {
+                j->order[at++] = (uint32_t)i;
+                sum += j->values[i];
+            }
+        for (size_t k = j->first[c]; k < at; k++)
+            j->values[j->order[k]] -= sum / (double)(at - j->first[c]);
+    }
+    j->first[ds->classes] = at;
+    for (size_t k = 0; k < at; k++) {
+        uint32_t p = ds->provider_ids[j->order[k]];
+        double value = j->values[j->order[k]];
+        j->owner[k] = p;
+        j->sums[p] += value;
+        j->squares[p] += value * value;
+        j->sizes[p]++;
+    }
+}
+
+static fds_status shuffle(job *j, const fds_events *events, fds_error *err) {
+    const fds_dataset *ds = j->ds;
+    const double start = fds__now_s();
+    for (size_t t = 0; t < j->shuffles; t++) {
+        if (t % 1000 == 0)
+            TRY(fds__report(events, "labels", "shuffles", t, j->shuffles, start, err));
+        fds_rng rng = fds_rng_make(j->seed, FDS__PURPOSE_PERMUTE, t, UINT64_MAX);
+        memset(j->sums_now, 0, ds->providers * sizeof *j->sums_now);
+        for (uint32_t c = 0; c < ds->classes; c++)
+            fds_rng_shuffle(&rng, j->owner + j->first[c], j->first[c + 1] - j->first[c]);
+        for (size_t k = 0; k < ds->count; k++)
+            j->sums_now[j->owner[k]] += j->values[j->order[k]];
+        for (uint32_t p = 0; p < ds->providers; p++) /* sums of the same numbers, in other orders */
+            j->lower[p] += j->sums_now[p] <= j->sums[p] + 1e-12 * fabs(j->sums[p]);
+    }
+    return FDS_OK;
+}
+
+/* ---- the report ---- */
+
+static double p_of(const job *j, uint32_t p) {
+    return (1 + (double)j->lower[p]) / (1 + (double)j->shuffles);
+}
+
+static int by_value(const void *left, const void *right, void *context) {
+    const double *values = context;
+    uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
+    if (values[a] != values[b])
+        return values[a] < values[b] ? -1 : 1;
+    return a < b ? -1 : a > b;
+}
+
+/* The samples of a provider with the lowest values. */
+static json_t *json_samples(const job *j, uint32_t p, uint32_t *scratch) {
+    size_t count = 0;
+    json_t *list = json_array();
+    bool is_whole = list;
+    for (size_t i = 0; i < j->ds->count; i++)
+        if (j->ds->provider_ids[i] == p)
+            scratch[count++] = (uint32_t)i;
+    qsort_r(scratch, count, sizeof *scratch, by_value, j->values);
+    for (size_t i = 0; i < MIN(count, (size_t)SAMPLES_SHOWN) && is_whole; i++)
+        is_whole = fds__json_append(
+            list,
+            json_pack("{s:I, s:o, s:o, s:o}", "sample", (json_int_t)scratch[i], "id",
+                      fds__json_string(fds_dataset_sample_name(j->ds, scratch[i])), "label",
+                      fds__json_string(fds_dataset_class_name(j->ds, j->ds->labels[scratch[i]])),
+                      "value", fds__json_real(j->values[scratch[i]])));
+    return fds__json_keep_if(list, is_whole);
+}
+
+static json_t *json_provider(const job *j, uint32_t p, bool is_alarm, uint32_t *scratch) {
+    double n = (double)j->sizes[p], mean = n > 0 ? j->sums[p] / n : 0;
+    double variance = n > 1 ? MAX(j->squares[p] - n * mean * mean, 0) / (n - 1) : NAN;
+    double error = sqrt(variance / n);
+    return json_pack(
+        "{s:o, s:I, s:o, s:o, s:o, s:o, s:s, s:o}", "provider",
+        fds__json_string(fds_dataset_provider_name(j->ds, p)), "samples", (json_int_t)j->sizes[p],
+        "mean_value", fds__json_real(mean), "standard_error", fds__json_real(error), "statistic",
+        fds__json_real(error > 0 ? mean / error : NAN), "p", fds__json_real(p_of(j, p)), "verdict",
+        is_alarm ? "alarm" : "ok", "lowest", is_alarm ? json_samples(j, p, scratch) : json_null());
+}
+
+static json_t *describe(const job *j, uint32_t *scratch) {
+    json_t *list = json_array();
+    bool is_whole = list;
+    size_t alarms = 0;
+    double threshold = j->alpha / j->ds->providers;
+    for (uint32_t p = 0; p < j->ds->providers && is_whole; p++) {
+        bool is_alarm = j->sizes[p] && p_of(j, p) <= threshold;
+        alarms += is_alarm;
+        is_whole = fds__json_append(list, json_provider(j, p, is_alarm, scratch));
+    }
+    list = fds__json_keep_if(list, is_whole);
+    return json_pack("{s:s, s:s, s:s, s:o, s:f, s:f, s:I, s:I, s:o}", "format", "fds-labels 1",
+                     "check", "labels", "verdict", alarms ? "alarm" : "ok", "data",
+                     fds__json_string(j->ds->source), "alpha", j->alpha, "threshold", threshold,
+                     "samples", (json_int_t)j->ds->count, "shuffles", (json_int_t)j->shuffles,
+                     "providers", list);
+}
+
+/* ---- all of it ---- */
+
+static fds_status value_samples(job *j, const fds_params *params, const fds_events *events,
+                                fds_error *err) {
+    fds_audit *audit;
+    fds_audit_row row;
+    TRY(fds_audit_create(j->ds, params, events, &audit, err));
+    for (size_t rank = 0; fds_audit_row_at(audit, rank, &row); rank++)
+        j->values[row.sample] = row.value;
+    fds_audit_free(audit);
+    return FDS_OK;
+}
+
+static fds_status run(const fds_dataset *ds, const fds_params *params, const fds_events *events,
+                      char **json, fds_error *err) {
+    OWNED double *numbers = NULL; /* (samples + 3 providers) */
+    OWNED uint32_t *places = NULL;
+    OWNED size_t *counts = NULL;
+    if (!ds->provider_ids || ds->providers < 2)
+        return fds__fail(err, FDS_ERR_USAGE, "%s names %s: there is nobody to compare with",
+                         ds->source, ds->provider_ids ? "one provider" : "no providers");
+    TRY(NEW(numbers, ds->count + 3 * (size_t)ds->providers, err));
+    TRY(NEW(places, 3 * ds->count, err));
+    TRY(NEW(counts, 2 * (size_t)ds->providers + ds->classes + 1, err));
+    double wanted = SHUFFLES_EACH * (double)ds->providers / params->copies_alpha;
+    job j = {.ds = ds,
+             .alpha = params->copies_alpha,
+             .seed = params->seed,
+             .values = numbers,
+             .sums = numbers + ds->count,
+             .sums_now = numbers + ds->count + ds->providers,
+             .squares = numbers + ds->count + 2 * (size_t)ds->providers,
+             .order = places,
+             .owner = places + ds->count,
+             .sizes = counts,
+             .lower = counts + ds->providers,
+             .first = counts + 2 * (size_t)ds->providers,
+             .shuffles = (size_t)MIN(MAX(wanted, LEAST_SHUFFLES), MOST_SHUFFLES)};
+    TRY(value_samples(&j, params, events, err));
+    centre(&j);
+    TRY(shuffle(&j, events, err));
+    json_t *about = describe(&j, places + 2 * ds->count);
+    *json = about ? fds__json_text(about, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
+    json_decref(about);
+    return *json ? FDS_OK : fds__fail_json(err);
+}
+
+fds_status fds_audit_labels(const fds_params *params, const fds_events *events, char **json,
+                            fds_error *err) {
+    fds_dataset *train = NULL, *test = NULL;
+    if (!params->data)
+        return fds__fail(err, FDS_ERR_USAGE, "`data` is missing: name a fetched set or a path");
+    TRY(fds_data_open(params->data, params, events, &train, &test, err));
+    fds_status status = run(train, params, events, json, err);
+    fds_dataset_free(train);
+    fds_dataset_free(test);
+    return status;
+}

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""fds audit duplicates and labels, and --cluster: planted copies and flipped labels are found, honest data is not."""
+import csv
+import random
+import shutil
+from fractions import Fraction
+from math import comb
+
+from harness import *  # noqa: F403
+
+SIDE, FIRST = 28, 16
+
+
+def write_table(copies=0, noise=0.0, flips=0, providers=5, each=40, tests=100, seed=1):
+    """Four features, two classes; p0 has some of p1's samples, and some flipped labels."""
+    chance = random.Random(seed)
+    draw = lambda: (lambda label: [label] + [chance.gauss(2.5 * label * (i == 0), 1) for i in range(4)])(chance.randrange(2))
+    train = [draw() + [f"p{i % providers}"] for i in range(providers * each)]
+    for k in range(copies):
+        source = train[1 + k * providers]
+        train[k * providers] = [source[0]] + [v + chance.gauss(0, noise) for v in source[1:5]] + ["p0"]
+    for k in range(flips):
+        train[k * providers][0] ^= 1
+    pathlib.Path("set").mkdir(exist_ok=True)
+    line = lambda row: ",".join([*(f"{v:.5f}" for v in row[1:5]), "ab"[row[0]]])
+    pathlib.Path("set/train.csv").write_text("a,b,c,d,label,provider\n" + "".join(f"{line(r)},{r[5]}\n" for r in train))
+    pathlib.Path("set/test.csv").write_text("a,b,c,d,label\n" + "".join(line(draw()) + "\n" for _ in range(tests)))
+
+
+def audit(check, *args):
+    return fds_json("audit", check, "set", *args, "-q")
+
+
+def write_digits(change):
+    """tests/data/mnist with owners, where the second picture of each pair is a changed copy of the first."""
+    shutil.rmtree("digits", ignore_errors=True)
+    shutil.copytree(MNIST, "digits")
+    path = next(p for p in pathlib.Path("digits").iterdir() if p.name.startswith("train-images"))
+    raw = bytearray(gzip.open(path).read())
+    count = struct.unpack(">I", raw[4:8])[0]
+    for i in range(0, 80, 4):
+        at = lambda n: slice(FIRST + n * SIDE * SIDE, FIRST + (n + 1) * SIDE * SIDE)
+        raw[at(i + 1)] = change(raw[at(i)])
+    with gzip.open(path, "wb") as file:
+        file.write(bytes(raw))
+    pathlib.Path("owners.csv").write_text("sample,provider\n" + "".join(f"{i},q{i % 4}\n" for i in range(count)))
+
+
+def moved(pixels):
+    """One row down, one column to the left."""
+    empty = bytes(SIDE)
+    rows = [empty] + [bytes(pixels[y * SIDE:(y + 1) * SIDE]) for y in range(SIDE - 1)]
+    return b"".join(row[1:] + b"\0" for row in rows)
+
+
+@test
+def copies_are_found_exact_and_with_noise():
+    for noise, exact in ((0.0, 20), (0.02, 0)):
+        write_table(copies=20, noise=noise)
+        report = audit("duplicates", "-o", "clusters.csv")
+        assert report["verdict"] == "alarm" and report["clusters"] == [["p0", "p1"]], report
+        found = {(f["provider"], f["of"]): f for f in report["findings"]}
+        assert set(found) == {("p0", "p1"), ("p1", "p0")}
+        for f in found.values():
+            assert f["closer"] >= 19 and f["exact"] == exact and f["samples"] == 40 and f["unowned"] == 100
+            # K or more of 40 come before the first of 100, r = 1
+            p = Fraction(comb(40, f["closer"]), comb(140, f["closer"]))
+            assert abs(f["p"] - float(p)) < 1e-6 * float(p)
+            assert all(pair["sample"] % 5 == int(f["provider"][1]) and pair["other"] % 5 == int(f["of"][1])
+                       for pair in f["pairs"])
+        assert pathlib.Path("clusters.csv").read_text() == "provider,cluster\np0,p0\np1,p0\n"
+    out, _ = fds("audit", "duplicates", "set", "-q")
+    check_width(out)
+    assert "p0: " in out and "p = " in out and "for example sample" in out
+
+
+@test
+def honest_providers_are_not_accused():
+    for seed in range(12):
+        write_table(seed=100 + seed, each=20, tests=60)
+        assert audit("duplicates")["verdict"] == "ok", seed
+    write_table(each=20)
+    pathlib.Path("set/test.csv").unlink()  # the other providers take the place of test samples
+    report = fds_json("audit", "duplicates", "set/train.csv", "-q")
+    assert report["verdict"] == "ok" and not report["has_test_part"]
+    assert fds_json("audit", "labels", "set/train.csv", "-q")["verdict"] == "ok"
+
+
+@test
+def copies_are_found_without_a_test_part():
+    write_table(copies=20)
+    report = fds_json("audit", "duplicates", "set/train.csv", "-q")
+    assert report["clusters"] == [["p0", "p1"]], report
+
+
+@test
+def moved_pictures_are_found_and_shown():
+    write_digits(moved)
+    report = fds_json("audit", "duplicates", "digits", "--owners", "owners.csv", "--png", "pairs.png", "-q")
+    assert report["clusters"] == [["q0", "q1"]], report
+    assert all(f["exact"] == 0 and f["closer"] >= 15 for f in report["findings"])
+    assert pathlib.Path("pairs.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
+
+
+@test
+def flipped_labels_are_found():
+    write_table(flips=24, providers=4, each=300)  # 8 %
+    report = audit("labels")
+    verdicts = {p["provider"]: p["verdict"] for p in report["providers"]}
+    assert verdicts == {"p0": "alarm", "p1": "ok", "p2": "ok", "p3": "ok"}, report
+    worst = report["providers"][0]
+    assert worst["statistic"] < -2 and worst["p"] <= report["threshold"] == 0.01 / 4
+    flipped = sum(low["sample"] % 4 == 0 and low["sample"] // 4 < 24 for low in worst["lowest"])
+    assert flipped >= 8, worst["lowest"]
+    write_table(providers=4, each=300, seed=3)
+    assert audit("labels")["verdict"] == "ok"
+    out, _ = fds("audit", "labels", "set", "-q")
+    check_width(out)
+
+
+@test
+def clusters_are_valued_as_one():
+    write_table(copies=20, each=20)
+    call = ["value", "set", "--players", "providers", "--method", "exact", "--utility", "knn:3", "--global", "--test", 40, "-q"]
+    pathlib.Path("clusters.csv").write_text("provider,cluster\np0,x\np1,x\n")
+    read = lambda *more: {p["player"]: p for p in fds_json(*call, *more)["ranking"]}
+    apart, together = read("--table", "a.table"), read("--cluster", "clusters.csv", "--table", "b.table")
+    assert set(together) == {"p0 + p1", "p2", "p3", "p4"} and together["p0 + p1"]["samples"] == 40
+    # renamed by hand: the same game
+    text = pathlib.Path("set/train.csv").read_text()
+    pathlib.Path("set/train.csv").write_text(text.replace(",p0\n", ",one\n").replace(",p1\n", ",one\n"))
+    byhand = read("--table", "c.table")
+    assert abs(byhand["one"]["value"] - together["p0 + p1"]["value"]) < 1e-12
+    pathlib.Path("set/train.csv").write_text(text)
+    # who copies gets more than its share as one
+    assert apart["p0"]["value"] + apart["p1"]["value"] > together["p0 + p1"]["value"]
+    fds("fit", "set", "--players", "providers", "--cluster", "clusters.csv", "--method", "afds", "--epochs", 1, "--model",
+        "logistic", "--coalitions", 14, "--inputs", 16, "-q", "-o", "c.run")
+    out, _ = fds("pay", "c.run", "--index", 0, "--amount", "100", "-q")
+    assert "p0 + p1" in out
+
+
+@test
+def mistakes_are_named():
+    write_table(each=10)
+    pathlib.Path("alone.csv").write_text("x,label,provider\n" + "1,a,p\n2,b,p\n" * 10)
+    pathlib.Path("two.csv").write_text("x,label,provider\n" + "1,a,p\n2,b,q\n" * 10)
+    refused(["audit", "duplicates", "alone.csv", "-q"], 2, "one provider")
+    refused(["audit", "duplicates", "two.csv", "-q"], 2, "two providers and no test part")
+    refused(["audit", "duplicates", "set", "--png", "x.png", "-q"], 2, "needs images")
+    refused(["audit", "labels", "alone.csv", "-q"], 2, "one provider")
+    refused(["data", "audit", "set", "--alpha", "0.1", "-q"], 2, "--alpha")
+    call = ["value", "set", "--players", "providers", "-q", "--cluster", "c.csv"]
+    refused(call, 1, "c.csv")
+    for text, *phrases in (("provider,cluster\nzz,x\n", "line 2", '"zz"'), ("p0,x\np0,y\n", "line 2", "line 1 already"),
+                           ("p0\n", "line 1", "1 fields"), ("p0,\n", "line 1", "no cluster")):
+        pathlib.Path("c.csv").write_text(text)
+        refused(call, 1, "c.csv", *phrases)
+
+
+main()
