@@ -84,6 +84,8 @@ fds_status serve_api_account(serve_call *call, fds_error *err) {
     uint64_t account;
     TRY(need_account(call, "name", &account, err));
     const char *name = fds_ledger_account_name(call->ledger, account);
+    int64_t balance = is_staff(call) ? fds_ledger_balance(call->ledger, account)
+                                     : fds_ledger_released(call->ledger, account);
     json_t *root = json_object();
     fds_status status = put_earnings(call, account, root, err);
     if (status != FDS_OK) {
@@ -94,8 +96,7 @@ fds_status serve_api_account(serve_call *call, fds_error *err) {
         fds__json_put(root, "name", json_string(name)) &&
         fds__json_put(root, "kind",
                       json_string(kinds[fds_ledger_account_kind(call->ledger, account)])) &&
-        fds__json_put(root, "balance",
-                      serve_money(call, fds_ledger_balance(call->ledger, account))) &&
+        fds__json_put(root, "balance", serve_money(call, balance)) &&
         fds__json_put(root, "pending",
                       serve_money(call, serve_proposals_pending(call->server, name)));
     return serve_send_json(call, root, is_whole, err);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * A provider's own samples, those first that have contributed most: what a run keeps of them for
- * pictures, with their mean values over the predictions that this server has explained. */
+ * pictures, with their mean values over the predictions that this server has explained.
+ *
+ * Where the ledger is private, such means would tell a provider about single predictions: it then gets its
+ * samples in the order of the run, without values. */
 #include "serve/serve.h"
 
 #include <nettle/base64.h>
@@ -28,7 +31,12 @@ static int compare(const void *a, const void *b) {
     return x->player < y->player ? -1 : x->player > y->player;
 }
 
-static fds_status gather(const serve_models *models, const char *account, sample **out,
+static bool is_hidden(const serve_call *call) {
+    return call->server->is_private && call->role == SERVE_PROVIDER;
+}
+
+/* hides: all count as equal. */
+static fds_status gather(const serve_models *models, const char *account, bool hides, sample **out,
                          size_t *count, fds_error *err) {
     size_t capacity = 0;
     *count = 0;
@@ -41,7 +49,8 @@ static fds_status gather(const serve_models *models, const char *account, sample
             fds_status status = fds__grow(&items, &capacity, *count + 1, sizeof **out, err);
             *out = items;
             TRY(status);
-            (*out)[(*count)++] = (sample){.model = m, .player = i, .value = mean_of(m, i)};
+            (*out)[(*count)++] =
+                (sample){.model = m, .player = i, .value = hides ? 0 : mean_of(m, i)};
         }
     }
     if (*count)
@@ -81,7 +90,7 @@ static fds_status draw(const sample *s, fds__text *out, fds_error *err) {
     return fds__text_check(out, err);
 }
 
-static fds_status sample_json(const sample *s, json_t **out, fds_error *err) {
+static fds_status sample_json(const sample *s, bool hides, json_t **out, fds_error *err) {
     fds__text picture = {0};
     const serve_model *m = s->model;
     fds_status status = draw(s, &picture, err);
@@ -95,8 +104,9 @@ static fds_status sample_json(const sample *s, json_t **out, fds_error *err) {
                       m->info.is_regression
                           ? json_null()
                           : fds__json_string(fds__run_class_name(m->run, label))) &&
-        fds__json_put(root, "value", m->value_count ? fds__json_real(s->value) : json_null()) &&
-        fds__json_put(root, "count", json_integer((json_int_t)m->value_count)) &&
+        fds__json_put(root, "value",
+                      m->value_count && !hides ? fds__json_real(s->value) : json_null()) &&
+        fds__json_put(root, "count", json_integer(hides ? 0 : (json_int_t)m->value_count)) &&
         fds__json_put(root, "picture", picture.used ? json_string(picture.data) : json_null());
     fds__free(picture.data);
     *out = fds__json_keep_if(root, is_whole);
@@ -114,7 +124,7 @@ static fds_status choose(serve_call *call, fds_error *err) {
         account == UINT64_MAX ? NULL : fds_ledger_account_name(call->ledger, account);
     job->models = serve_models_now(call->server);
     job->state = json_array();
-    TRY(gather(job->models, name, &found, &count, err));
+    TRY(gather(job->models, name, is_hidden(call), &found, &count, err));
     for (size_t i = 0; i < MIN(count, (size_t)MOST_SAMPLES); i++)
         if (!fds__json_append(job->state,
                               json_pack("[i, i]", (int)(found[i].model - job->models->items),
@@ -140,7 +150,7 @@ fds_status serve_api_samples(serve_call *call, fds_error *err) {
                           .value = mean_of(&job->models->items[model], player)};
         json_t *one = NULL;
         fds__text_add(out, ",", job->at.next > 1);
-        TRY(sample_json(&s, &one, err));
+        TRY(sample_json(&s, is_hidden(call), &one, err));
         TRY(serve_send_json(call, one, true, err));
     }
     job->is_unfinished = job->at.next < count;

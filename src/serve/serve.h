@@ -426,6 +426,7 @@ struct fds_server {
     serve_keys keys;
     bool has_keys;
     fds_ledger *ledger; /* or NULL: predictions are free */
+    bool is_private;    /* the ledger: providers see released statements alone */
     pthread_mutex_t ledger_lock;
     serve_rates *rates;
     serve_sessions *sessions;

@@ -42,6 +42,8 @@ static fds_status check(const fds_params *p, fds_error *err) {
                          : p->signing_key ? "signing_key"
                          : has_share      ? "audit_share"
                                           : "fee");
+    if (!p->ledger && p->only_private)
+        return fds__fail(err, FDS_ERR_USAGE, "`private` needs `ledger`");
     if (!p->tls_cert != !p->tls_key)
         return fds__fail(err, FDS_ERR_USAGE, "`tls_cert` and `tls_key` go together");
     return FDS_OK;
@@ -92,6 +94,15 @@ static fds_status open_ledger(fds_server *s, const fds_params *p, fds_error *err
     if (!p->ledger)
         return FDS_OK;
     TRY(fds_ledger_open(p->ledger, FDS_LEDGER_WRITE, p->signing_key, &s->ledger, err));
+    fds_ledger_privacy privacy;
+    fds_ledger_privacy_of(s->ledger, &privacy);
+    s->is_private = privacy.is_private;
+    if (p->only_private && !s->is_private)
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "`private`: %s is not private; fds privacy on makes it so, before its first "
+            "prediction",
+            fds_ledger_name(s->ledger));
     TRY(read_price(s, p->price, err));
     fds_ledger_totals totals; /* read all entries once, now: not while customers wait */
     TRY(fds_ledger_sum(s->ledger, &totals, err));

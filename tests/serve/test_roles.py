@@ -8,10 +8,12 @@ Prints TAP.
 import json
 import pathlib
 import re
+import subprocess
 import sys
 from urllib.parse import quote
 
-from server import (PASSWORD, Server, Visitor, bearer, fds, infer_json, main, make_key, make_login, refused, test)
+from server import (FDS, PASSWORD, Server, Skip, Visitor, bearer, fds, infer_json, main, make_key, make_login, refused, test,
+                    the_run)
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2] / "src/serve/api.c"
 ROLES = ["nobody", "customer", "provider", "auditor", "operator"]
@@ -192,5 +194,35 @@ def a_key_for_an_account_of_another_kind_sees_nothing():
             for path in ("account", "entries", "entry?index=3", "statement", "receipt?index=3", "samples"):
                 refused(s.get(f"/api/{path}", bearer(key)), 404, "nothing of yours")
         assert s.get("/api/account", bearer(right)).json()["balance"] == "5.000000"
+
+@test
+def a_provider_of_a_private_ledger_sees_released_statements_alone():
+    name = World.find_payees()[0]
+    key, customer, auditor = make_key("provider", name), make_key(), make_key("auditor", "eve")
+    fds("ledger", "init", "a.ledger", "-q")
+    words = ["--keys", "keys.jsonl", "--ledger", "a.ledger", "--price", "0.01", "--private"]
+    _, err = fds("serve", "--model", f"mnist={the_run()}", "--port", 0, *words, code=2)
+    assert "is not private" in err, err
+    done = subprocess.run([FDS, "privacy", "on", "a.ledger", "--price-limit", "0.01", "-q"], capture_output=True, text=True)
+    if "GMP" in done.stderr:
+        raise Skip("no GMP")
+    assert done.returncode == 0, done.stderr
+    fds("ledger", "topup", "a.ledger", "acme", "5.00", "--new", "-q")
+    with Server(*words) as s:
+        reply = s.infer(infer_json(*range(5)), "mnist.explain", headers=[bearer(customer)])
+        index = reply.outputs()["receipt"][0]
+        own, seen = s.get("/api/account", bearer(key)).json(), s.get(f"/api/account?name={quote(name)}", bearer(auditor)).json()
+        assert own["balance"] == "0.000000" < seen["balance"], (own, seen)
+        assert own["earnings"] == [] and own["total"] == {"amount": "0.000000", "count": 0}, own
+        for entry in s.get("/api/entries", bearer(key)).json()["entries"]:
+            assert entry["kind"] != "prediction" or not {"amount", "label"} & set(entry), entry
+        assert s.get(f"/api/receipt?index={index}", bearer(key)).status in (400, 403, 404, 409)
+        assert s.get(f"/api/entry?index={index}", bearer(key)).status == 404
+        lines = s.get("/api/statement", bearer(key)).body.decode().splitlines()
+        assert not any("prediction" in line for line in lines), lines
+        samples = s.get("/api/samples", bearer(key)).json()["samples"]
+        assert samples and all(one["value"] is None and one["count"] == 0 for one in samples), samples
+        assert all(one["value"] is not None for one in s.get("/api/samples", bearer(auditor)).json()["samples"])
+
 
 sys.exit(main())
