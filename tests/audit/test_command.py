@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """fds audit as operators and auditors meet it.
 
-usage: test_command.py FDS MAKE_LEDGER
+usage: test_command.py FDS MAKE_LEDGER RESEAL
 Prints TAP. Needs nothing but Python's standard library.
 """
-import hashlib
 import json
 import os
 import pathlib
@@ -14,7 +13,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cli"))
-MAKE = os.path.abspath(sys.argv[2])
+MAKE, RESEAL = map(os.path.abspath, sys.argv[2:4])
 from harness import MNIST, fds, main, refused, test  # noqa: E402
 
 ALARM = 3
@@ -84,22 +83,19 @@ def a_changed_ledger_is_an_alarm():
 
 
 def write_validation(**parts):
-    """Of a run, which vouches for the file."""
-    text = json.dumps({"format": "fds-validation 1", **parts})
+    """Of the run, which vouches for the file, and of a new ledger for it."""
     with open("run/validation.json", "w", encoding="utf-8") as file:
-        file.write(text)
-    with open("run/run.json", encoding="utf-8") as file:
-        record = json.load(file)
-    record["results"]["sha256"]["validation.json"] = hashlib.sha256(text.encode()).hexdigest()
-    with open("run/run.json", "w", encoding="utf-8") as file:
-        json.dump(record, file)
+        json.dump({"format": "fds-validation 1", **parts}, file)
+    subprocess.run([RESEAL, "run"], check=True)
+    for path in pathlib.Path(".").glob("shop.db*"):
+        path.unlink()
+    make(600, 5, 1, -1, "run")
 
 
 @test
 def the_level_and_the_scores_at_fit_time_come_from_the_run():
     fds("fit", MNIST, "--players", 6, "--inputs", 40, "--coalitions", 20, "--epochs", 1, "--method", "afds",
         "--explainer", "linear", "-o", "run", "--quiet")
-    make(600, 5, 1, -1, "run")
     audit = lambda code: checks(json.loads(fds("audit", "truth", "drift", "--ledger", "shop.db", "--run", "run", "--json",
                                                "--quiet", code=code)[0]))
     for level, low, verdicts, code in ((0.012, 0, ("ok", "ok"), 0), (0.0, -1000, ("ok", "alarm"), ALARM)):
