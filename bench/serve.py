@@ -1,13 +1,13 @@
 #!/usr/bin/python3
 """fds serve under load, beside a FastAPI service that does the same work (bench/serve_peer.py).
 
-Usage: bench/serve.py BUILD_FOLDER [--seconds 10] [--rounds 3] [--explainers mlp auto auto:1] [--soak S] [--crowd]
+Usage: bench/serve.py BUILD_FOLDER [--seconds 10] [--rounds 3] [--explainers mlp auto] [--soak S] [--crowd]
 
 For MNIST with 100 players and each explainer, wrk asks with 64 connections: predictions that are free, and
 predictions that are paid and on the disk before they are answered. Rounds alternate between fds and the
 peer; the median of each is printed, with its range. A request has one digit, as raw bytes; both sides
 predict, explain and divide the money. The peer runs with one and with two processes, and the better one
-counts. Load, server and disk share one machine. "auto:1" is the default explainer fitted with --answer-ms 1.
+counts. Load, server and disk share one machine.
 
   fsync    milliseconds of one fsync after 4 kB, the median of 200: what a durable payment waits for at least
   alone    one connection, paid: milliseconds of an answer
@@ -198,9 +198,8 @@ def fit(args, explainer, work):
     run = os.path.join(work, f"run-{explainer}")
     fds = os.path.join(args.build, "cli/fds")
     if not os.path.exists(os.path.join(run, "run.json")):
-        name, _, answer_ms = explainer.partition(":")
-        subprocess.run([fds, "fit", "mnist", "--players", "100", "--explainer", name, "--answer-ms", answer_ms or "5",
-                        "-o", run, "-q"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([fds, "fit", "mnist", "--players", "100", "--explainer", explainer, "-o", run, "-q"], check=True,
+                       stdout=subprocess.DEVNULL)
     tensors = read_tensors(os.path.join(run, "explainer.safetensors"))
     if "maps" in tensors:  # of answers of sub-models to values: (labels, players, sub-models)
         layers = [(tensors["maps"].reshape(-1, tensors["maps"].shape[2]), tensors["offsets"].ravel())]
@@ -283,7 +282,7 @@ def main():
     parser.add_argument("build")
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--explainers", nargs="*", default=["mlp", "auto", "auto:1"])
+    parser.add_argument("--explainers", nargs="*", default=["mlp", "auto"])
     parser.add_argument("--work", default="build-bench/serve", help="keeps runs")
     parser.add_argument("--crowd", action="store_true")
     parser.add_argument("--soak", type=int, default=0, metavar="S")

@@ -23,7 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_GAMES = 10000, NOWHERE = SIZE_MAX >> 1 };
+enum { MOST_GAMES = 10000 };
+static const size_t NOWHERE = SIZE_MAX;
 
 void fds__given_free(fds__given *given) {
     for (size_t g = 0; g < given->count; g++) {
