@@ -138,7 +138,12 @@ bool cli_get_flag(const json_t *root, const char *path);
 fds_status cli_show(const cli_args *args, char *text,
                     void (*print)(const cli_args *args, const json_t *report), fds_error *err);
 /* Prints a text of the library, or an object with members added to it, on stdout. */
-fds_status cli_print_text(char *text, fds_error *err);   /* frees it */
+fds_status cli_print_text(char *text, fds_error *err); /* frees it */
+/* Saves values if asked to, prints them, as JSON or by show, and frees them. */
+fds_status cli_give(const cli_args *args, fds_result *result, size_t top,
+                    fds_status (*show)(const cli_args *args, const fds_result *result, size_t top,
+                                       fds_error *err),
+                    fds_error *err);
 fds_status cli_print_json(json_t *root, fds_error *err); /* lets go of it; NULL: no memory */
 
 /* The lines on data, network, players and groups. */

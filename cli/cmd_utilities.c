@@ -78,20 +78,10 @@ static fds_status show(const cli_args *args, const fds_result *r, size_t top, fd
 
 fds_status cli_value_utilities(const cli_args *args, size_t top, fds_error *err) {
     fds_result *result;
-    char *text = NULL;
     if (args->estimate)
         return cli_fail(err, FDS_ERR_USAGE,
                         "--estimate does not apply with --utilities: nothing "
                         "is trained");
     CLI_TRY(fds_shapley_utilities(args->params, args->events, &result, err));
-    fds_terminal_clear();
-    fds_status status = args->json ? fds_result_json(result, &text, err) : FDS_OK;
-    if (status == FDS_OK && args->output)
-        status = fds_result_save(result, args->output, err);
-    if (status == FDS_OK)
-        status = args->json ? cli_print_text(text, err) : show(args, result, top, err);
-    else
-        fds_text_free(text);
-    fds_result_free(result);
-    return status;
+    return cli_give(args, result, top, show, err);
 }

@@ -309,16 +309,7 @@ static fds_status work(const cli_args *args, const fds_problem *problem, size_t 
     CLI_TRY(compute(args, problem, &text, &result, err));
     if (args->estimate)
         return cli_show(args, text, print_estimate, err);
-    fds_terminal_clear();
-    fds_status status = args->json ? fds_result_json(result, &text, err) : FDS_OK;
-    if (status == FDS_OK && args->output)
-        status = fds_result_save(result, args->output, err);
-    if (status == FDS_OK)
-        status = args->json ? cli_print_text(text, err) : show(args, result, top, err);
-    else
-        fds_text_free(text);
-    fds_result_free(result);
-    return status;
+    return cli_give(args, result, top, show, err);
 }
 
 static fds_status run(cli_args *args, fds_error *err) {

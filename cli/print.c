@@ -330,3 +330,20 @@ fds_status cli_print_answers(const fds_result *r, size_t inputs, double seconds,
     json_decref(about);
     return FDS_OK;
 }
+
+fds_status cli_give(const cli_args *args, fds_result *result, size_t top,
+                    fds_status (*show)(const cli_args *args, const fds_result *result, size_t top,
+                                       fds_error *err),
+                    fds_error *err) {
+    char *text = NULL;
+    fds_terminal_clear();
+    fds_status status = args->json ? fds_result_json(result, &text, err) : FDS_OK;
+    if (status == FDS_OK && args->output)
+        status = fds_result_save(result, args->output, err);
+    if (status == FDS_OK)
+        status = args->json ? cli_print_text(text, err) : show(args, result, top, err);
+    else
+        fds_text_free(text);
+    fds_result_free(result);
+    return status;
+}

@@ -29,17 +29,8 @@ static fds_status find_group(fds_auditor *a, const char *name, size_t *out, fds_
 
 static fds_status take_line(fds_auditor *a, fds__scanner *scan, bool is_first, fds_error *err) {
     fds__field fields[2];
-    size_t line = scan->line, count = 0, group = 0;
-    for (bool is_last = false; !is_last; count++) {
-        fds__field field;
-        TRY(fds__scan_field(scan, &field, &is_last, err));
-        if (count < 2)
-            fields[count] = field;
-    }
-    if (count != 2)
-        return fds__fail(err, FDS_ERR_FORMAT,
-                         "%s: line %zu: %zu fields; a line must have two: a provider and its group",
-                         scan->path, line, count);
+    size_t line = scan->line, group = 0;
+    TRY(fds__scan_pair(scan, "a provider and its group", fields, err));
     char *name = fds__field_text(&fields[0]), *of = fds__field_text(&fields[1]);
     if (is_first && strcmp(name, "name") == 0 && strcmp(of, "group") == 0)
         return FDS_OK;

@@ -28,18 +28,8 @@ static uint32_t find_provider(const fds_dataset *ds, const char *name) {
 
 static fds_status take_line(reading *r, fds__scanner *scan, bool is_first, fds_error *err) {
     fds__field fields[2];
-    size_t line = scan->line, count = 0;
-    for (bool is_last = false; !is_last; count++) {
-        fds__field field;
-        TRY(fds__scan_field(scan, &field, &is_last, err));
-        if (count < 2)
-            fields[count] = field;
-    }
-    if (count != 2)
-        return fds__fail(err, FDS_ERR_FORMAT,
-                         "%s: line %zu: %zu fields; a line must have two: a provider and its "
-                         "cluster",
-                         r->path, line, count);
+    size_t line = scan->line;
+    TRY(fds__scan_pair(scan, "a provider and its cluster", fields, err));
     const char *name = fds__field_text(&fields[0]), *cluster = fds__field_text(&fields[1]);
     uint32_t p = find_provider(r->ds, name);
     if (p == r->ds->providers && is_first && strcmp(name, "provider") == 0)

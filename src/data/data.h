@@ -218,6 +218,8 @@ fds_status fds__scan_begin(const fds__blob *file, char separator, fds__scanner *
 /* Goes to the next line that is not blank; false: there is none. */
 bool fds__scan_line(fds__scanner *s);
 fds_status fds__scan_field(fds__scanner *s, fds__field *field, bool *is_last, fds_error *err);
+/* A line of two fields; what: which, for messages, "a sample and its provider". */
+fds_status fds__scan_pair(fds__scanner *s, const char *what, fds__field fields[2], fds_error *err);
 /* Makes the field a text, in place and trimmed; the scanner must be behind it. */
 char *fds__field_text(const fds__field *field);
 const char *fds__separator_name(char separator); /* "a comma" */

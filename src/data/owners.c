@@ -139,19 +139,9 @@ static fds_status fail_unknown(const owners *o, size_t line, const char *key, fd
 /* Takes a line; is_first: it may be a header. */
 static fds_status take_line(owners *o, fds__scanner *scan, bool is_first, fds_error *err) {
     fds__field fields[2];
-    size_t line = scan->line, count = 0;
+    size_t line = scan->line;
     uint32_t found[2];
-    for (bool is_last = false; !is_last; count++) {
-        fds__field field;
-        TRY(fds__scan_field(scan, &field, &is_last, err));
-        if (count < 2)
-            fields[count] = field;
-    }
-    if (count != 2)
-        return fds__fail(
-            err, FDS_ERR_FORMAT,
-            "%s: line %zu: %zu fields; a line must have two: a sample and its provider", o->path,
-            line, count);
+    TRY(fds__scan_pair(scan, "a sample and its provider", fields, err));
     char *key = fds__field_text(&fields[0]), *owner = fds__field_text(&fields[1]);
     const char *fault = *owner ? fds__name_fault(owner) : "no provider after the sample";
     finding is = find_sample(o, key, found);

@@ -140,6 +140,20 @@ fds_status fds__scan_field(fds__scanner *s, fds__field *field, bool *is_last, fd
     return FDS_OK;
 }
 
+fds_status fds__scan_pair(fds__scanner *s, const char *what, fds__field fields[2], fds_error *err) {
+    size_t line = s->line, count = 0;
+    for (bool is_last = false; !is_last; count++) {
+        fds__field field;
+        TRY(fds__scan_field(s, &field, &is_last, err));
+        if (count < 2)
+            fields[count] = field;
+    }
+    return count == 2 ? FDS_OK
+                      : fds__fail(err, FDS_ERR_FORMAT,
+                                  "%s: line %zu: %zu fields; a line must have two: %s", s->path,
+                                  line, count, what);
+}
+
 char *fds__field_text(const fds__field *field) {
     char *write = field->text;
     for (size_t i = 0; i < field->length; i++) {
