@@ -73,6 +73,8 @@ static fds_status report(serve_call *call, fds_error *err) {
     const char *at = server->audit->verified_at;
     const serve_shadow *shadow = server->shadow;
     bool is_whole =
+        fds__json_put(json, "waiting",
+                      json_integer((json_int_t)atomic_load(&server->metrics.audits_waiting))) &&
         fds__json_put(json, "verified_at", *at ? json_string(at) : json_null()) &&
         fds__json_put(json, "audit_share",
                       json_real(shadow ? shadow->secrets.share_ppm / 1e6 : 0)) &&

@@ -225,7 +225,7 @@ typedef struct serve_metrics {
     atomic_ullong codes[SERVE_CODES]; /* requests by status */
     atomic_ullong predictions, batches, paid, repeated, ledger_failures, reloads;
     atomic_ullong units; /* charged */
-    atomic_ullong audited, audits_missed;
+    atomic_ullong audited, audits_missed, audits_waiting;
     atomic_ullong seconds[SERVE_BUCKETS + 1], microseconds;
     atomic_uint connections, requests;  /* open now */
     atomic_ullong bytes;                /* of bodies, held now */

@@ -3,16 +3,21 @@
 
 The program's argument is the path of fds.
 """
+import contextlib
 import datetime
 import hashlib
 import json
 import os
 import pathlib
+import shutil
 import sqlite3
 import struct
+import subprocess
 import sys
 
-from server import Server, bearer, fds, infer_json, main, make_key, refused, test, the_run, until
+from server import (FDS, Server, Skip, bearer, environment, fds, infer_json, main, make_key, pixels, refused, test,
+                    the_run, until)
+
 
 
 def bank_run():
@@ -33,9 +38,57 @@ def buy(server, key, *numbers):
     return reply.outputs()
 
 
+def waiting():
+    """Sealed inputs by entry, once nobody writes the ledger."""
+    with contextlib.closing(sqlite3.connect("a.ledger")) as db:
+        return dict(db.execute("SELECT entry, data FROM waiting").fetchall())
+
+
+def bought_and_killed(key, *numbers):
+    """Predictions that are paid, by a server that dies before the bank could answer: its run was not to be had."""
+    auditor = make_key("auditor", "anna")
+    shutil.copytree(bank_run(), "run")
+    with shop("--audit-share", "1", run="run") as s:
+        os.rename("run", "away")
+        found = buy(s, key, *numbers)["receipt"]
+        assert s.metric("fds_audits_waiting", bearer(auditor)) == len(found)
+        s.process.kill()
+    os.rename("away", "run")
+    return found
+
+
+def change(sql, *values):
+    """What an operator does to the database behind the server's back."""
+    with contextlib.closing(sqlite3.connect("a.ledger")) as db:
+        db.execute(sql, values)
+        db.commit()
+
+
+def tomorrow():
+    """An environment in which programs see the time of the next day."""
+    if not shutil.which("faketime"):
+        raise Skip("faketime is not installed")
+    library = subprocess.run(["faketime", "-f", "+1d", "printenv", "LD_PRELOAD"], capture_output=True, text=True).stdout
+    env = dict(environment(), LD_PRELOAD=library.strip(), FAKETIME="+1d")
+    if not library or subprocess.run([FDS, "version"], env=env, capture_output=True).returncode:
+        raise Skip("faketime does not run this fds")
+    return env
+
+
+def audit_in(env):
+    """A server of the next day reveals the secret; then what the check of the ledger says."""
+    operator = make_key("operator", "olga")
+    with shop("--audit-share", "1", run="run", env=env) as s:
+        until(lambda: "reveal" in [n["audit"] for n in notes(s, operator)])
+    done = subprocess.run([FDS, "audit", "ledger", "--ledger", "a.ledger", "--json"], env=environment(),
+                          capture_output=True, check=False)
+    check, = json.loads(done.stdout)["checks"]
+    return check["verdict"], check["answer"]
+
+
 def rows():
     """What the ledger has, once nobody writes it."""
-    with sqlite3.connect("file:a.ledger?mode=ro", uri=True) as db:
+    with contextlib.closing(sqlite3.connect("file:a.ledger?mode=ro", uri=True)) as db:
         found = db.execute("SELECT entry, vals, errors, score FROM audited ORDER BY entry").fetchall()
     floats = lambda blob: struct.unpack(f"<{len(blob) // 4}f", blob)
     return {entry: (floats(values), floats(errors), score) for entry, values, errors, score in found}
@@ -107,6 +160,67 @@ def a_killed_server_goes_on_with_the_same_secret():
         until(lambda: s.get("/api/audit", bearer(operator)).json()["audited"] >= 1)
     assert {p.name: p.read_bytes() for p in pathlib.Path(".").glob("a.ledger.audit-*")} == secrets
     assert index in rows()
+
+
+@test
+def what_a_crash_left_unanswered_is_answered_at_the_next_start():
+    key, auditor = make_key(), make_key("auditor", "anna")
+    receipts = bought_and_killed(key, 0, 1, 2)
+    kept = waiting()
+    assert sorted(kept) == receipts and rows() == {}
+    sample = struct.pack("<784f", *(p / 255 for p in pixels(1)))
+    assert all(len(data) == 36 + 16 + len(sample) for data in kept.values()), [len(d) for d in kept.values()]
+    assert all(sample[at:at + 16] not in data for data in kept.values() for at in range(1600, 2400, 16)
+               if any(sample[at:at + 16]))
+    with shop("--audit-share", "0", run="run") as s:
+        until(lambda: s.get("/api/audit", bearer(auditor)).json()["audited"] == len(receipts))
+        assert s.metric("fds_audits_waiting", bearer(auditor)) == 0
+        assert s.metric("fds_audits_missed_total", bearer(auditor)) == 0
+    assert sorted(rows()) == receipts and waiting() == {}
+    fds("ledger", "verify", "a.ledger", "-q")
+
+
+@test
+def inputs_wait_for_a_run_that_comes_back():
+    key, auditor = make_key(), make_key("auditor", "anna")
+    receipts = bought_and_killed(key, 0)
+    with shop("--audit-share", "1", run=the_run()) as s:
+        until(lambda: any("is not served any more" in line.get("error", "") for line in s.lines("audit")))
+        assert s.metric("fds_audits_waiting", bearer(auditor)) == 1
+    assert sorted(waiting()) == receipts
+    with shop("--audit-share", "1", run="run") as s:
+        until(lambda: s.get("/api/audit", bearer(auditor)).json()["audited"] == 1)
+    assert sorted(rows()) == receipts
+
+
+@test
+def a_crash_does_not_make_the_audit_alarm():
+    env = tomorrow()
+    receipts = bought_and_killed(make_key(), 0, 1, 2)
+    verdict, answer = audit_in(env)
+    assert verdict == "ok" and sorted(rows()) == receipts, (verdict, answer)
+
+
+@test
+def an_operator_who_deletes_what_waits_makes_it_alarm():
+    env = tomorrow()
+    receipts = bought_and_killed(make_key(), 0, 1, 2)
+    change("DELETE FROM waiting WHERE entry = ?", receipts[1])
+    verdict, answer = audit_in(env)
+    assert verdict == "alarm" and f"the secret selects entry {receipts[1]}, which has no row" in answer, answer
+
+
+@test
+def an_input_that_was_exchanged_is_not_answered():
+    key, auditor = make_key(), make_key("auditor", "anna")
+    receipts = bought_and_killed(key, 0, 1)
+    kept = waiting()
+    for one, other in (receipts, receipts[::-1]):
+        change("UPDATE waiting SET data = ? WHERE entry = ?", kept[other], one)
+    with shop("--audit-share", "1", run="run") as s:
+        until(lambda: any("its input was changed" in line.get("error", "") for line in s.lines("audit")))
+        assert s.metric("fds_audits_waiting", bearer(auditor)) == 2
+    assert rows() == {}
 
 
 @test
