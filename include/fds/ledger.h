@@ -291,6 +291,14 @@ FDS_API fds_status fds_ledger_export(const fds_ledger *ledger, const char *forma
                                      const fds_events *events, fds_error *err);
 /* A copy of the whole in an SQLite file, as of one moment; also while it is open for writing here. */
 FDS_API fds_status fds_ledger_backup(const fds_ledger *ledger, const char *path, fds_error *err);
+/* *out: the ledger again, as of one moment, open for reading, for another thread. path: that it was opened
+ * by. A file is copied to PATH.snapshot, which goes as soon as it is open: pause, if there is one, is called
+ * between parts of the copy, and others may use the ledger until it returns; true: stop
+ * (FDS_ERR_CANCELLED). PostgreSQL has snapshots of its own. */
+typedef bool (*fds_ledger_pause)(void *user, uint64_t done, uint64_t total);
+FDS_API fds_status fds_ledger_snapshot(const fds_ledger *ledger, const char *path,
+                                       fds_ledger_pause pause, void *user, fds_ledger **out,
+                                       fds_error *err);
 
 /* ==== Privacy: statements that keep those who asked private (docs/privacy.md) ================ */
 

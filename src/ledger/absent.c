@@ -147,6 +147,10 @@ fds_status fds_ledger_export(const fds_ledger *ledger, const char *format, const
 fds_status fds_ledger_backup(const fds_ledger *ledger, const char *path, fds_error *err) {
     return fail(err);
 }
+fds_status fds_ledger_snapshot(const fds_ledger *ledger, const char *path, fds_ledger_pause pause,
+                               void *user, fds_ledger **out, fds_error *err) {
+    return fail(err);
+}
 fds_status fds_ledger_verify(const fds_ledger *ledger, const char *vkey, const fds_events *events,
                              char **report, fds_error *err) {
     return fail(err);

@@ -99,6 +99,13 @@ def notes(server, key):
     return [e["text"] for e in reversed(entries)]
 
 
+def verify(server, key):
+    """Verifies the ledger, and waits for it."""
+    assert server.post("/api/audit/verify", {}, bearer(key)).json()["verifying"]
+    until(lambda: not server.get("/api/audit", bearer(key)).json()["verifying"])
+    return server.get("/api/audit", bearer(key)).json()
+
+
 def secret_of(day):
     return bytes.fromhex(json.loads(pathlib.Path(f"a.ledger.audit-{day}").read_text())["secret"])
 
@@ -235,10 +242,81 @@ def lights_are_for_auditors_and_operators():
         assert [c["check"] for c in report["checks"]] == ["ledger", "truth", "provider", "coverage", "groups", "drift",
                                                           "self"]
         assert report["checks"][0]["verdict"] == "unknown" and report["verified_at"] is None
-        report = s.get("/api/audit?verify=true", bearer(auditor)).json()
+        report = verify(s, auditor)
         assert report["checks"][0]["verdict"] == "ok" and report["verified_at"], report["checks"][0]
         buy(s, key, 3)
         assert s.get("/api/audit", bearer(auditor)).json()["predictions"] == 4
+
+
+def is_verifying(server, key):
+    return server.get("/api/audit", bearer(key)).json()["verifying"] is not None
+
+
+def many(server, key):
+    """Enough entries for a verification that one can see."""
+    for _ in range(12):
+        buy(server, key, *(n % 100 for n in range(256)))
+
+
+@test
+def predictions_are_answered_while_the_ledger_is_verified():
+    key, auditor = make_key(), make_key("auditor", "anna")
+    fds("ledger", "init", "a.ledger", "-q")
+    fds("ledger", "topup", "a.ledger", "acme", "90.00", "--new", "-q")
+    with shop("--audit-share", "0") as s:
+        many(s, key)
+        overtaken = 0
+        for _ in range(50):
+            assert s.post("/api/audit/verify", {}, bearer(auditor)).json()["verifying"]
+            while is_verifying(s, auditor):
+                buy(s, key, 0)
+                overtaken += is_verifying(s, auditor)
+            if overtaken:
+                break
+        assert overtaken
+        until(lambda: not is_verifying(s, auditor))
+        report = s.get("/api/audit", bearer(auditor)).json()
+        assert report["checks"][0]["verdict"] == "ok" and report["verified_at"] and not report["verify_error"], report
+    fds("ledger", "verify", "a.ledger", "-q")
+    assert not os.path.exists("a.ledger.snapshot")
+
+
+@test
+def a_verification_can_be_cancelled():
+    key, auditor = make_key(), make_key("auditor", "anna")
+    fds("ledger", "init", "a.ledger", "-q")
+    fds("ledger", "topup", "a.ledger", "acme", "90.00", "--new", "-q")
+    with shop("--audit-share", "0") as s:
+        many(s, key)
+        for method, path in (("verify", key), ("cancel", key)):
+            refused(s.post(f"/api/audit/{method}", {}, bearer(path)), 403, "")
+        for _ in range(50):
+            s.post("/api/audit/verify", {}, bearer(auditor))
+            s.post("/api/audit/cancel", {}, bearer(auditor))
+            until(lambda: not is_verifying(s, auditor))
+            report = s.get("/api/audit", bearer(auditor)).json()
+            if report["verify_error"]:
+                break
+        assert "cancelled" in report["verify_error"], report
+        s.post("/api/audit/verify", {}, bearer(auditor))  # it ends with the server
+
+
+@test
+def an_edited_ledger_is_told_while_serving():
+    key, auditor = make_key(), make_key("auditor", "anna")
+    with shop("--audit-share", "0") as s:
+        index, = buy(s, key, 0)["receipt"]
+    with contextlib.closing(sqlite3.connect("a.ledger")) as db:
+        guard, = db.execute("SELECT sql FROM sqlite_master WHERE name = 'entry_update'").fetchone()
+        db.execute("DROP TRIGGER entry_update")
+        db.execute("UPDATE entry SET amount = amount + 1 WHERE idx = ?", (index,))
+        db.execute(guard)
+        db.commit()
+    with shop("--audit-share", "0") as s:
+        check = verify(s, auditor)["checks"][0]
+        assert check["verdict"] == "alarm" and f"a.ledger: entry {index}" in check["answer"], check
+        assert s.get("/api/audit", bearer(auditor)).json()["verdict"] == "alarm"
+        buy(s, key, 1)
 
 
 @test
