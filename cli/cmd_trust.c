@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { EXIT_ALARM = 3 };
-
 static const cli_option own[] = {
     CLI_OWN(0, "ledger", ledger, "LEDGER", "the ledger to audit (required)"),
     CLI_OWN(0, "report", report, "FILE", "write the report as one HTML file"),
@@ -140,7 +138,7 @@ static fds_status show(cli_args *args, char *text, fds_error *err) {
     json_t *report = cli_json(text, err);
     fds_status status = report ? write_files(args, text, report, err) : err->status;
     if (status == FDS_OK && strcmp(cli_get_text(report, "verdict"), "alarm") == 0)
-        args->exit_code = EXIT_ALARM;
+        args->exit_code = CLI_ALARM;
     json_decref(report);
     if (status == FDS_OK)
         return cli_show(args, text, print_text, err);
