@@ -445,6 +445,13 @@ fds_status ledger_look_up(const fds_ledger *ledger, ledger_entry_kind kind, uint
                           const char *key, const uint8_t fingerprint[32], ledger_first_use *out,
                           fds_error *err);
 
+/* ---- people.c ---- */
+
+/* FDS_ERR_USAGE: a private ledger, a prediction, and a posting of a provider. The state has the accounts
+ * of the postings. */
+fds_status ledger_correction_check(const fds_ledger *ledger, const ledger_state *state, uint64_t of,
+                                   const fds_posting *postings, size_t count, fds_error *err);
+
 /* ---- audited.c ---- */
 
 /* The number of the first entry that is not before a time. */
