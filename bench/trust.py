@@ -152,12 +152,12 @@ class World:
     def misallocated(self, values):
         return np.abs(self.shares(values) - self.shares(self.b[0])).sum(1) / 2
 
-    def table(self, values=None, errors=None, is_audited=True):
+    def table(self, values=None, errors=None, is_audited=True, bank=None):
         """Rows for the library, of all test digits."""
         rows = np.zeros(TESTS, ROW)
         parts = {"values": self.e[0] if values is None else values, "errors": self.e[1] if errors is None else errors}
         if is_audited:
-            parts.update(bank=self.b[0], bank_errors=self.b[1])
+            parts.update(bank=self.b[0] if bank is None else bank, bank_errors=self.b[1])
         for name, part in parts.items():
             part = np.ascontiguousarray(part, np.float32)
             self.kept.append(part)  # the library reads it
@@ -197,6 +197,14 @@ def histories(world, table, count, length, seed, weights=None, change=None):
         rows = change(rng, order) if change else (table, order)
         found.append(world.library.audit(*rows, world.level, reference, i))
     return found
+
+
+def heavy_tails():
+    """Shares that a few providers have most of, and an honest explainer that is poor: (values, bank)."""
+    rng = np.random.default_rng(5)
+    owed = rng.gamma(0.3, 1, (TESTS, PROVIDERS))
+    owed /= owed.sum(1, keepdims=True)
+    return owed + 0.8 / PROVIDERS * rng.normal(size=owed.shape), owed
 
 
 def customers(world, provider, is_feeding):
@@ -263,6 +271,14 @@ def simulate(world, args):
         alarms = sum(one[check] != NEVER for one in honest)
         print(f"| `{check}` | {len(honest)} of {length} predictions | {alarms} | {len(honest) // 100} |", flush=True)
         assert alarms <= len(honest) / 100 + 3 * (len(honest) / 100)**0.5, f"{check} alarms falsely"
+    values, bank = heavy_tails()
+    poor = histories(world, world.table(values, bank=bank), args.honest // 5, length, 2)
+    moved = np.abs(world.shares(values) - bank).sum(1).mean() / 2
+    for check in ("provider", "groups"):
+        alarms = sum(one[check] != NEVER for one in poor)
+        print(f"| `{check}`, made-up shares with heavy tails, {100 * moved:.0f} of each 100 misallocated | {len(poor)} of "
+              f"{length} predictions | {alarms} | {len(poor) // 100} |", flush=True)
+        assert alarms <= len(poor) / 100 + 3 * (len(poor) / 100)**0.5, f"{check} alarms falsely"
     high = np.argsort(np.argsort(world.scores[LEVEL_OF:])) >= (TESTS - LEVEL_OF) / 2
     mean = world.shares(world.b[0]).mean(0)
     faults = [("provider", f"5 % diverted from a provider of {100 * mean[i]:.1f} % of the money", world.divert(i, 0.05),

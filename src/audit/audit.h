@@ -193,6 +193,7 @@ struct fds_auditor {
     char currency[4], name[FDS__PATH_MAX];
     char *ledger_fault; /* what verification has found; "": nothing; NULL: it was not done */
     uint64_t days;      /* whose secrets were checked */
+    uint64_t open_days; /* with predictions, and without a commitment */
     /* scratch: (scratch) the most payees of a run */
     double *values, *paid, *owed;
     int64_t *weights, *shares;

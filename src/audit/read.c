@@ -251,8 +251,14 @@ fds_status fds_audit_ledger(const fds_ledger *l, const char *checks, const fds_p
     fds_status status = choose_checks(a, checks, err);
     if (status == FDS_OK && a->checks[AUDIT_LEDGER].is_wanted)
         status = fds_auditor_verify(a, l, NULL, events, err);
-    if (status == FDS_OK && !(a->ledger_fault && *a->ledger_fault))
-        status = take_all(a, l, events, err);
+    fds_error why = {0};
+    bool is_wrong = a->ledger_fault && *a->ledger_fault;
+    if (status == FDS_OK)
+        status = take_all(a, l, events, &why);
+    if (status != FDS_OK &&
+        why.status == status) /* of a ledger that is not right, what can be read */
+        status = is_wrong && status != FDS_ERR_CANCELLED ? FDS_OK
+                                                         : fds__fail(err, status, "%s", why.text);
     if (status == FDS_OK)
         status = fds_auditor_report(a, json, err);
     fds_auditor_free(a);

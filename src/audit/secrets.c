@@ -3,10 +3,11 @@
  * The check "ledger": everything computed again, and whether the audited predictions are those that
  * nobody could choose. A note commits to the secret of a day before its first prediction; another one
  * reveals it once the day is over (docs/ledger.md). Then
- *   - the secret's hash is the one committed to, and no prediction of the day came before,
+ *   - the secret's hash and the share are those committed to, and no prediction of the day came before,
  *   - the audited predictions of the day are exactly those that the secret selects,
  *   - their rows hash to what the reveal says.
- * A secret that is not revealed two days after its own is a fault too. */
+ * A second reveal of a day is a fault, and so is a secret that is not revealed two days after its own, and a row on a day without a commitment. Days with predictions and
+ * without a commitment, after the first one that has it, are counted. */
 #include "audit/audit.h"
 
 #include <endian.h>
@@ -98,29 +99,39 @@ static fds_status compare_row(void *user, const fds_audited *row, fds_error *err
 
 /* ---- one day ---- */
 
-static fds_status check_commit(checked_day *d, const json_t *commit, fds_error *err) {
+/* The first prediction of the day before an entry, or d->end. */
+static fds_status find_prediction(const checked_day *d, uint64_t before, uint64_t *out,
+                                  fds_error *err) {
+    db_query *q;
+    bool has_row = false;
+    TRY(ledger_query(d->ledger, LEDGER_Q_PREDICTIONS, &q, err));
+    db_bind_int(q, 1, (int64_t)d->first);
+    db_bind_int(q, 2, (int64_t)MAX(before, d->first));
+    db_bind_int(q, 3, 1);
+    fds_status status = db_next(q, &has_row, err);
+    *out = has_row ? (uint64_t)db_int(q, 0) : d->end;
+    db_end(q);
+    return status;
+}
+
+static fds_status check_commit(checked_day *d, const json_t *commit, int64_t ppm, fds_error *err) {
     uint8_t wanted[32] = {0}, digest[32];
-    uint64_t at = (uint64_t)json_integer_value(json_object_get(commit, "index"));
+    uint64_t at = (uint64_t)json_integer_value(json_object_get(commit, "index")), early;
+    const json_t *share = json_object_get(commit, "share_ppm");
     if (!commit)
         return accuse(d, "nobody had committed to the secret");
+    if (!json_is_integer(share) || json_integer_value(share) != ppm)
+        return accuse(d, "the share is not the one that entry %llu has committed to",
+                      (unsigned long long)at);
     fds__sha256(&(fds__bytes){d->secret, sizeof d->secret}, 1, digest);
     if (!read_hex(json_string_value(json_object_get(commit, "hash")), wanted) ||
         memcmp(wanted, digest, sizeof digest) != 0)
         return accuse(d, "the secret is not the one that entry %llu has committed to",
                       (unsigned long long)at);
-    db_query *q;
-    bool has_row = false;
-    TRY(ledger_query(d->ledger, LEDGER_Q_PREDICTIONS, &q, err));
-    db_bind_int(q, 1, (int64_t)d->first);
-    db_bind_int(q, 2, (int64_t)MAX(at, d->first));
-    db_bind_int(q, 3, 1);
-    fds_status status = db_next(q, &has_row, err);
-    uint64_t early = has_row ? (uint64_t)db_int(q, 0) : 0;
-    db_end(q);
-    TRY(status);
-    return has_row ? accuse(d, "entry %llu came before the commitment, entry %llu",
-                            (unsigned long long)early, (unsigned long long)at)
-                   : FDS_OK;
+    TRY(find_prediction(d, MIN(at, d->end), &early, err));
+    return early < d->end ? accuse(d, "entry %llu came before the commitment, entry %llu",
+                                   (unsigned long long)early, (unsigned long long)at)
+                          : FDS_OK;
 }
 
 static fds_status check_rows(checked_day *d, const json_t *reveal, fds_error *err) {
@@ -138,6 +149,11 @@ static fds_status check_rows(checked_day *d, const json_t *reveal, fds_error *er
     return FDS_OK;
 }
 
+static fds_status find_entries(checked_day *d, int64_t day, fds_error *err) {
+    TRY(ledger_first_at(d->ledger, day * LEDGER_DAY_MS, &d->first, err));
+    return ledger_first_at(d->ledger, (day + 1) * LEDGER_DAY_MS, &d->end, err);
+}
+
 static fds_status check_day(checked_day *d, const json_t *commit, const json_t *reveal,
                             fds_error *err) {
     int64_t day, ppm = json_integer_value(json_object_get(reveal, "share_ppm"));
@@ -145,19 +161,28 @@ static fds_status check_day(checked_day *d, const json_t *commit, const json_t *
         !read_hex(json_string_value(json_object_get(reveal, "secret")), d->secret) || ppm < 0 ||
         ppm > 1000000)
         return accuse(d, "the note that reveals the secret is malformed");
-    TRY(ledger_first_at(d->ledger, day * LEDGER_DAY_MS, &d->first, err));
-    TRY(ledger_first_at(d->ledger, (day + 1) * LEDGER_DAY_MS, &d->end, err));
+    if (json_object_get(reveal, "other"))
+        return accuse(d, "the secret was revealed twice");
+    TRY(find_entries(d, day, err));
+    if ((uint64_t)json_integer_value(json_object_get(reveal, "index")) < d->end)
+        return accuse(d, "the secret was revealed before the day was over");
     d->next = d->first;
     d->selects_all = ppm == 1000000;
     __extension__ typedef unsigned __int128 u128;
     d->limit = (uint64_t)(((u128)(uint64_t)ppm << 64) / 1000000);
-    TRY(check_commit(d, commit, err));
+    TRY(check_commit(d, commit, ppm, err));
     return check_rows(d, reveal, err);
 }
 
 /* ---- all days ---- */
 
-/* Notes of a page, the newest first, by day: the reveal that came last, the commitment that came first. */
+/* Keeps the first note of a day, and in it that there is another one; they come the newest first. */
+static bool keep_first(json_t *by_day, const char *day, json_t *note) {
+    return (!json_object_get(by_day, day) || fds__json_put(note, "other", json_true())) &&
+           fds__json_share(by_day, day, note);
+}
+
+/* Notes of a page by day, with the numbers of their entries. */
 static fds_status sort_notes(const json_t *list, json_t *commits, json_t *reveals, fds_error *err) {
     for (size_t i = 0; i < json_array_size(list); i++) {
         const json_t *entry = json_array_get(list, i);
@@ -169,8 +194,7 @@ static fds_status sort_notes(const json_t *list, json_t *commits, json_t *reveal
         if (!day || (!is_commit && !is_reveal))
             continue;
         if (!fds__json_put(text, "index", json_incref(json_object_get(entry, "index"))) ||
-            (is_commit && !fds__json_share(commits, day, text)) ||
-            (is_reveal && !json_object_get(reveals, day) && !fds__json_share(reveals, day, text)))
+            !keep_first(is_commit ? commits : reveals, day, text))
             return fds__fail_json(err);
     }
     return FDS_OK;
@@ -199,6 +223,12 @@ static fds_status read_notes(const fds_ledger *l, json_t *commits, json_t *revea
     return FDS_OK;
 }
 
+static fds_status take_first(void *user, const fds_audited *row, fds_error *err) {
+    (void)err;
+    *(uint64_t *)user = row->entry;
+    return FDS_ERR_CANCELLED;
+}
+
 /* Days that were committed to, and are not revealed though they are long over. */
 static fds_status find_late(checked_day *d, const json_t *commits, const json_t *reveals) {
     const char *day;
@@ -209,6 +239,37 @@ static fds_status find_late(checked_day *d, const json_t *commits, const json_t 
         if (!json_object_get(reveals, day) && ledger_day_read(day, &number) &&
             number + LATE_DAYS < d->ledger->state.at_ms / LEDGER_DAY_MS)
             return accuse(d, "the secret is not revealed yet");
+    }
+    return FDS_OK;
+}
+
+/* Days without a commitment: no prediction of theirs may have been audited, as it was chosen by hand. */
+static fds_status check_uncovered(fds_auditor *a, checked_day *d, const json_t *commits,
+                                  fds_error *err) {
+    const fds_ledger *l = d->ledger;
+    bool has_begun = false;
+    uint64_t found;
+    for (uint64_t next = 0; next < l->state.size; next = d->end) {
+        char name[LEDGER_TIME];
+        ledger_entry e;
+        db_query *row;
+        TRY(ledger_entry_get(l, next, &e, &row, err));
+        int64_t day = e.at_ms / LEDGER_DAY_MS;
+        db_end(row);
+        d->day = ledger_day_text(day, name);
+        TRY(find_entries(d, day, err));
+        TRY(find_prediction(d, d->end, &found, err));
+        has_begun |= json_object_get(commits, d->day) != NULL;
+        if (found == d->end || json_object_get(commits, d->day))
+            continue;
+        a->open_days += has_begun;
+        found = d->end;
+        fds_status status = fds_ledger_audited(l, d->first, take_first, &found, err);
+        if (status != FDS_ERR_CANCELLED)
+            TRY(status);
+        if (found < d->end)
+            return accuse(d, "entry %llu has a row, but nobody had committed to a secret",
+                          (unsigned long long)found);
     }
     return FDS_OK;
 }
@@ -229,16 +290,18 @@ static fds_status check_days(fds_auditor *a, const fds_ledger *l, const json_t *
         TRY(status);
         a->days++;
     }
-    checked_day late = {.ledger = l, .fault = fault, .size = size};
-    find_late(&late, commits, reveals);
-    return FDS_OK;
+    checked_day rest = {.ledger = l, .fault = fault, .size = size};
+    if (find_late(&rest, commits, reveals) != FDS_OK)
+        return FDS_OK;
+    fds_status status = check_uncovered(a, &rest, commits, err);
+    return *fault ? FDS_OK : status;
 }
 
 static fds_status check_secrets(fds_auditor *a, const fds_ledger *l, const fds_events *events,
                                 char *fault, size_t size, fds_error *err) {
     json_t *commits = json_object(), *reveals = json_object();
     fds_status status = commits && reveals ? FDS_OK : fds__fail_json(err);
-    a->days = 0;
+    a->days = a->open_days = 0;
     if (status == FDS_OK)
         status = read_notes(l, commits, reveals, err);
     if (status == FDS_OK)
@@ -279,6 +342,7 @@ fds_status fds_auditor_share_verdict(fds_auditor *a, const fds_auditor *from, fd
         return FDS_OK;
     TRY(set_fault(a, from->ledger_fault, err));
     a->days = from->days;
+    a->open_days = from->open_days;
     a->checks[AUDIT_LEDGER].predictions = from->checks[AUDIT_LEDGER].predictions;
     a->checks[AUDIT_LEDGER].alarm_at = from->checks[AUDIT_LEDGER].alarm_at;
     return FDS_OK;

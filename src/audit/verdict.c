@@ -45,6 +45,9 @@ static bool find_ledger(const fds_auditor *a, finding *f) {
     else
         SAY(f, "The ledger is right: %llu entries, and the audited predictions of %llu days.",
             (unsigned long long)a->checks[AUDIT_LEDGER].predictions, (unsigned long long)a->days);
+    if (a->open_days)
+        SAY(f, " On %llu days with predictions nobody had committed to audits.",
+            (unsigned long long)a->open_days);
     return !is_alarm(f) ||
            fds__json_append(f->evidence, json_pack("{s:s}", "fault", a->ledger_fault));
 }

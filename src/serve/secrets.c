@@ -9,7 +9,7 @@
  * where BASE is the file of the signing key, or the ledger's own if that has its usual name. Entries of
  * kind "audit" commit to it, and reveal it:
  *
- *     {"audit": "commit", "day": D, "hash": SHA-256 of the secret}
+ *     {"audit": "commit", "day": D, "hash": SHA-256 of the secret, "share_ppm": P}
  *     {"audit": "reveal", "day": D, "secret": HEX, "share_ppm": P, "rows": N, "sha256": HEX}
  *
  * Prediction i is audited when the first 8 bytes of SHA-256(secret, i in 8 bytes) are below P/10^6 2^64.
@@ -202,7 +202,8 @@ static fds_status commit(fds_server *server, const serve_secret *secret, fds_err
     serve_secrets_name(secret->day, name);
     hash_secret(secret, hash);
     return write_note(server->ledger, "commit", secret->day,
-                      json_pack("{s:s, s:s, s:s}", "audit", "commit", "day", name, "hash", hash),
+                      json_pack("{s:s, s:s, s:s, s:I}", "audit", "commit", "day", name, "hash",
+                                hash, "share_ppm", (json_int_t)secret->share_ppm),
                       err);
 }
 

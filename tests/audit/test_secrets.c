@@ -23,7 +23,8 @@ static void commit_to(fds_ledger *l, const char *day, const uint8_t *of) {
     char hex[65];
     fds__sha256(&(fds__bytes){of, 32}, 1, digest);
     ledger_hex(digest, 32, hex);
-    note(l, json_pack("{s:s, s:s, s:s}", "audit", "commit", "day", day, "hash", hex));
+    note(l, json_pack("{s:s, s:s, s:s, s:i}", "audit", "commit", "day", day, "hash", hex,
+                      "share_ppm", 250000));
 }
 
 static void reveal(fds_ledger *l, const char *day, const uint8_t *of, int64_t ppm) {
@@ -91,6 +92,7 @@ static void expect_verdict(const fds_ledger *l, const char *verdict, const char 
     if (!strstr(answer, says))
         fail_msg("\"%s\" lacks \"%s\"", answer, says);
     assert_null(check_of(report, "self"));
+    assert_string_equal(verdict_of(report, "provider"), "ok"); /* also where the ledger alarms */
     json_decref(report);
     fds_text_free(text);
     fds_params_free(params);
@@ -157,8 +159,58 @@ static void a_reveal_of_other_rows_is_found(void **state) {
     note(l, json_pack("{s:s, s:s, s:s, s:i, s:i, s:s}", "audit", "reveal", "day", DAY_A, "secret",
                       hex, "share_ppm", 250000, "rows", 3, "sha256", zeros));
     expect_verdict(l, "alarm", "are not those of the reveal");
+    fds_ledger_close(l);
+}
+
+static void an_early_reveal_is_found(void **state) {
+    (void)state;
+    fds_ledger *l = make_day(true, 0, 0);
+    clock_ms -= 2000;
+    reveal(l, DAY_A, secret, 250000);
+    expect_verdict(l, "alarm", "was revealed before the day was over");
+    fds_ledger_close(l);
+}
+
+static void a_malformed_reveal_is_found(void **state) {
+    (void)state;
+    fds_ledger *l = make_day(true, 0, 0);
     note(l, json_pack("{s:s, s:s}", "audit", "reveal", "day", DAY_A));
     expect_verdict(l, "alarm", "is malformed");
+    fds_ledger_close(l);
+}
+
+/* Rows could be changed, and revealed again. */
+static void a_second_reveal_is_found(void **state) {
+    (void)state;
+    fds_ledger *l = make_day(true, 0, 0);
+    reveal(l, DAY_A, secret, 250000);
+    expect_verdict(l, "ok", "1 days");
+    reveal(l, DAY_A, secret, 250000);
+    expect_verdict(l, "alarm", "was revealed twice");
+    fds_ledger_close(l);
+}
+
+/* It could be chosen afterwards. */
+static void another_share_than_the_committed_one_is_found(void **state) {
+    (void)state;
+    fds_ledger *l = make_day(true, 0, 0);
+    reveal(l, DAY_A, secret, 240000);
+    expect_verdict(l, "alarm", "the share is not the one that entry");
+    fds_ledger_close(l);
+}
+
+static void a_day_without_a_commitment_is_said_and_has_no_rows(void **state) {
+    (void)state;
+    fds_error err = {0};
+    static const float bank[PAYEES] = {0.5F, 0.25F, 0.125F}, errors[PAYEES] = {0.1F, 0.1F, 0.1F};
+    fds_ledger *l = make_day(true, 0, 0);
+    reveal(l, DAY_A, secret, 250000);
+    fds_charge c = charge_of(l, 0, "acme", 100, NULL);
+    assert_int_equal(charge(l, &c), FDS_OK);
+    expect_verdict(l, "ok", "On 1 days with predictions nobody had committed to audits");
+    fds_audited row = {.entry = c.index, .values = bank, .errors = errors, .score = 1};
+    expect_ok(fds_ledger_add_audited(l, &row, 1, &err), &err);
+    expect_verdict(l, "alarm", "has a row, but nobody had committed to a secret");
     fds_ledger_close(l);
 }
 
@@ -206,6 +258,11 @@ int main(void) {
         TEST(another_secret_than_the_committed_one_is_found),
         TEST(a_late_commitment_is_found),
         TEST(a_reveal_of_other_rows_is_found),
+        TEST(an_early_reveal_is_found),
+        TEST(a_malformed_reveal_is_found),
+        TEST(a_second_reveal_is_found),
+        TEST(another_share_than_the_committed_one_is_found),
+        TEST(a_day_without_a_commitment_is_said_and_has_no_rows),
         TEST(a_changed_entry_is_an_alarm_and_no_failure),
         TEST(taking_a_ledger_in_parts_gives_the_same),
     };

@@ -123,7 +123,8 @@ def the_bank_answers_the_chosen_predictions_and_no_others():
         day, = {str(datetime.datetime.now(datetime.timezone.utc).date())} & {n["day"] for n in committed}
         assert [n["audit"] for n in committed] == ["commit", "commit"], committed
         secret = secret_of(day)
-        assert committed[0] == {"audit": "commit", "day": day, "hash": hashlib.sha256(secret).hexdigest()}
+        assert committed[0] == {"audit": "commit", "day": day, "hash": hashlib.sha256(secret).hexdigest(),
+                                "share_ppm": 500000}
         receipts = [index for one in found for index in one["receipt"]]
         wanted = [index for index in receipts if is_chosen(secret, index, 0.5)]
         assert 8 < len(wanted) < 32, wanted
