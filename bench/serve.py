@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """fds serve under load, beside a FastAPI service that does the same work (bench/serve_peer.py).
 
-Usage: bench/serve.py BUILD_FOLDER [--seconds 10] [--rounds 3] [--explainers mlp auto] [--soak S] [--crowd]
+Usage: bench/serve.py BUILD_FOLDER [--seconds 10] [--rounds 3] [--explainers mlp auto] [--soak S] [--crowd] [--audit]
 
 For MNIST with 100 players and each explainer, wrk asks with 64 connections: predictions that are free, and
 predictions that are paid and on the disk before they are answered. Rounds alternate between fds and the
@@ -13,6 +13,8 @@ counts. Load, server and disk share one machine.
   alone    one connection, paid: milliseconds of an answer
   --crowd  the same beside 1,000 idle connections and 500 that send a byte per second
   --soak S paid at full rate for S seconds: resident memory, every tenth of it
+  --audit  instead of all this: paid, of a run with a bank, with --audit-share 0, 0.05 and 1 in alternating rounds;
+           how many audits the bank has answered in the end, and how many wait
 Needs wrk, python3-fastapi, uvicorn (scripts/deps serve-bench). Prints Markdown.
 """
 import argparse
@@ -103,7 +105,7 @@ def wrk(url, script, seconds, connections=CONNECTIONS):
 class Fds:
     name = "fds"
 
-    def __init__(self, args, run, is_paid, picture, folder):
+    def __init__(self, args, run, is_paid, picture, folder, share=0):
         fds = os.path.join(args.build, "cli/fds")
         options, headers = ["--model", f"mnist={run}", "--port", "0", "--quiet", "--connections", "4000",
                             "--connections-each", "0"], {}
@@ -113,7 +115,7 @@ class Fds:
             call("ledger", "init", ledger)
             call("ledger", "topup", ledger, "acme", "1000000000", "--new")
             headers["Authorization"] = "Bearer " + call("serve", "key", keys, "--account", "acme").strip()
-            options += ["--ledger", ledger, "--keys", keys, "--price", "0.01"]
+            options += ["--ledger", ledger, "--keys", keys, "--price", "0.01", "--audit-share", str(share)]
         head, raw = tensor_request(picture)
         headers["Inference-Header-Content-Length"] = str(len(head))
         self.process = subprocess.Popen([fds, "serve", "--min-agreement", "0", "--max-misallocation", "1", "--min-coverage",
@@ -193,13 +195,17 @@ def read_tensors(path):
             for k, v in head.items() if k != "__metadata__" and v["dtype"] == "F32"}
 
 
+def make_run(args, explainer, work, *more):
+    run = os.path.join(work, "-".join(["run", explainer, *(option.strip("-") for option in more)]))
+    if not os.path.exists(os.path.join(run, "run.json")):
+        subprocess.run([os.path.join(args.build, "cli/fds"), "fit", "mnist", "--players", "100", "--explainer", explainer,
+                        *more, "-o", run, "-q"], check=True, stdout=subprocess.DEVNULL)
+    return run
+
+
 def fit(args, explainer, work):
     """(the run, the environment of a peer that does as much work)."""
-    run = os.path.join(work, f"run-{explainer}")
-    fds = os.path.join(args.build, "cli/fds")
-    if not os.path.exists(os.path.join(run, "run.json")):
-        subprocess.run([fds, "fit", "mnist", "--players", "100", "--explainer", explainer, "-o", run, "-q"], check=True,
-                       stdout=subprocess.DEVNULL)
+    run = make_run(args, explainer, work)
     tensors = read_tensors(os.path.join(run, "explainer.safetensors"))
     if "maps" in tensors:  # of answers of sub-models to values: (labels, players, sub-models)
         layers = [(tensors["maps"].reshape(-1, tensors["maps"].shape[2]), tensors["offsets"].ravel())]
@@ -256,6 +262,34 @@ def alone(args, explainer, picture, work):
         server.stop()
 
 
+def count_audits(folder):
+    """(answered, waiting), of a server that has stopped."""
+    db = sqlite3.connect(os.path.join(folder, "a.ledger"))
+    found = [db.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in ("audited", "waiting")]
+    db.close()
+    return found
+
+
+def audit(args, explainer, picture, work):
+    """What audits cost those who are served."""
+    run = make_run(args, explainer, work, "--keep-models")
+    found = {share: [] for share in (0, 0.05, 1)}
+    for _ in range(args.rounds):
+        for share, rows in found.items():
+            with tempfile.TemporaryDirectory(dir=work) as folder:
+                server = Fds(args, run, True, picture, folder, share)
+                wrk(server.url, server.script, 2)
+                load = wrk(server.url, server.script, args.seconds)
+                server.stop()
+                rows.append((*load, *count_audits(folder)))
+    most = statistics.median(r[0] for r in found[0])
+    for share, rows in found.items():
+        columns = list(zip(*rows))
+        print(f"| {explainer} | {share} | {' | '.join(text(column) for column in columns[:3])} | "
+              f"{statistics.median(columns[0]) / most:.2f} | {' | '.join(f'{statistics.median(c):,.0f}' for c in columns[3:])}"
+              " |", flush=True)
+
+
 def resident_mb(pid):
     with open(f"/proc/{pid}/status", encoding="ascii") as file:
         return int(re.search(r"VmRSS:\s+(\d+)", file.read())[1]) / 1024
@@ -286,11 +320,19 @@ def main():
     parser.add_argument("--work", default="build-bench/serve", help="keeps runs")
     parser.add_argument("--crowd", action="store_true")
     parser.add_argument("--soak", type=int, default=0, metavar="S")
+    parser.add_argument("--audit", action="store_true")
     args = parser.parse_args()
     if not shutil.which("wrk"):
         sys.exit("bench/serve.py: wrk is missing: scripts/deps serve-bench")
     os.makedirs(args.work, exist_ok=True)
     picture = digits.read_digits(os.path.join(args.build, "cli/fds"), "mnist")[1][0][0]
+    if args.audit:
+        print(f"fsync: {fsync_ms(args.work):.2f} ms.\n\n| explainer | audit share | requests/s, {CONNECTIONS} connections | "
+              "p50, ms | p99, ms | rate over that without audits | audits answered | waiting |\n"
+              "| --- | --- | --- | --- | --- | --- | --- | --- |")
+        for explainer in args.explainers:
+            audit(args, explainer, picture, args.work)
+        return
     wal = journal_ms(args.work, "journal_mode=WAL", "synchronous=FULL")
     rollback = journal_ms(args.work, "journal_mode=DELETE", "synchronous=EXTRA")
     print(f"fsync: {fsync_ms(args.work):.2f} ms. A transaction of SQLite with a write-ahead log {wal:.2f} ms, with a "

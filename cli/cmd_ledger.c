@@ -36,6 +36,19 @@ static fds_status read_entry(const char *word, uint64_t *index, fds_error *err) 
 
 /* ---- init, topup, payout, correct ---- */
 
+/* key: a file that was named, or NULL. The name of a log stands before the first plus of vkey. */
+static void describe_log(const char *ledger, const char *key, const char *vkey) {
+    static const char usual[] = "fds.local/ledger";
+    int size = (int)strcspn(vkey, "+");
+    fprintf(stderr,
+            "fds ledger init: %s%s signs the log \"%.*s\": keep it secret, and copy it apart\n",
+            key ? key : ledger, key ? "" : ".key", size, vkey);
+    if (size == (int)strlen(usual) && strncmp(vkey, usual, strlen(usual)) == 0)
+        fprintf(stderr,
+                "fds ledger init: many logs have that name; --origin NAME gives one that is yours "
+                "alone, such as example.com/shop\n");
+}
+
 static fds_status run_init(cli_args *args, fds_error *err) {
     fds_ledger *l;
     CLI_TRY(fds_ledger_create(args->operand, args->params, err));
@@ -47,8 +60,7 @@ static fds_status run_init(cli_args *args, fds_error *err) {
     if (args->json)
         return cli_print_json(json_pack("{s:s}", "vkey", vkey), err);
     if (!args->quiet)
-        fprintf(stderr, "fds ledger init: %s%s signs its log: keep it secret, and copy it apart\n",
-                *key ? key : args->operand, *key ? "" : ".key");
+        describe_log(args->operand, strcmp(key, "auto") == 0 ? NULL : key, vkey);
     puts(vkey); /* alone on stdout, for scripts */
     return FDS_OK;
 }

@@ -40,12 +40,18 @@ export function number(value, digits = 3) {
 }
 
 function percent(value) {
-    return typeof value === "number" ? `${(100 * value).toFixed(1)} %` : "not known";
+    return typeof value === "number" ? `${(100 * value).toFixed(1)}\u00a0%` : "not known";
 }
 
 // Units of the ledger, which are whole numbers but for what is estimated.
 function amount(me, value) {
-    return typeof value === "number" ? money(BigInt(Math.round(value)), me.decimals) : "not known";
+    const shown = (units) => money(BigInt(Math.round(units)), me.decimals, me.decimals);
+    return typeof value === "number" ? shown(value) : "not known";
+}
+
+// Of what a party lacks: there is none if the difference changes in the course of time.
+function bound(me, value) {
+    return typeof value === "number" ? amount(me, value) : "it changes";
 }
 
 function entryLink(index) {
@@ -59,23 +65,23 @@ function parties(me, check, evidence) {
         `Paid and owed for the audited predictions, in ${me.currency}; between how much is lacking`,
         [
             [check === "groups" ? "Group" : "Provider", ""],
+            ["Alarm at", ""],
             ["Paid", "number"],
             ["Owed", "number"],
             ["Lacks, at least", "number"],
             ["Lacks, at most", "number"],
             ["Evidence", "number"],
-            ["Alarm at", ""],
         ],
         evidence
             .slice(0, SHOWN)
             .map((one) => [
                 one.name,
+                entryLink(one.alarm_at),
                 amount(me, one.paid),
                 amount(me, one.owed),
-                amount(me, one.lacks_low),
-                amount(me, one.lacks_high),
+                bound(me, one.lacks_low),
+                bound(me, one.lacks_high),
                 `${number(one.e)} of ${number(one.needed)}`,
-                entryLink(one.alarm_at),
             ]),
     );
 }
@@ -86,20 +92,20 @@ function pairs(evidence) {
         [
             ["Customer", ""],
             ["Provider", ""],
+            ["Alarm at", ""],
             ["Share", "number"],
             ["Usual share", "number"],
             ["Predictions", "number"],
-            ["Alarm at", ""],
         ],
         evidence
             .slice(0, SHOWN)
             .map((one) => [
                 String(one.customer),
                 one.provider,
+                entryLink(one.alarm_at),
                 percent(one.share),
                 percent(one.usual),
                 one.predictions.toLocaleString("en"),
-                entryLink(one.alarm_at),
             ]),
     );
 }
@@ -125,7 +131,7 @@ function numbers([one]) {
         "Figures",
         [
             ["Figure", ""],
-            ["Value", ""],
+            ["Value", "long"],
         ],
         rows,
     );

@@ -50,7 +50,7 @@ export function table(caption, columns, rows, empty = "Nothing yet.") {
             h(
                 "table",
                 {},
-                h("caption", { id }, caption),
+                h("caption", {}, h("span", { id }, caption)),
                 h(
                     "thead",
                     {},

@@ -132,8 +132,9 @@ static void add_intervals(fds__text *html, const json_t *check) {
         const json_t *p = json_array_get(list, i);
         double owed = report_number_of(p, "owed"), y = top + line * ((double)i + 0.5), ends[3];
         double lacks = owed - report_number_of(p, "paid");
-        const double shares[3] = {report_number_of(p, "lacks_low") / owed, lacks / owed,
-                                  report_number_of(p, "lacks_high") / owed};
+        double low = report_number_of(p, "lacks_low"), high = report_number_of(p, "lacks_high");
+        const double shares[3] = {(isfinite(low) ? low : lacks) / owed, lacks / owed,
+                                  (isfinite(high) ? high : lacks) / owed}; /* or no interval */
         char name[40];
         for (int k = 0; k < 3; k++)
             ends[k] =

@@ -74,8 +74,9 @@ static bool find_truth(const fds_auditor *a, finding *f) {
                 : " of each 100 paid, but the level at fit time is not known (name the run).");
     else {
         say_number(f,
-                   is_alarm(f) ? "The explainer misallocates more than at fit time: "
-                               : "The explainer misallocates no more than at fit time: ",
+                   is_alarm(f)
+                       ? "The explainer misallocates more than at fit time: "
+                       : "The explainer is not shown to misallocate more than at fit time: ",
                    1, 100 * mean, " of each 100 paid");
         say_number(f, "; then it was ", 1, 100 * level, ".");
     }
@@ -95,10 +96,14 @@ static int by_evidence(const void *left, const void *right) {
 static json_t *party_json(const audit_party *p) {
     double level = 1 / p->needed / 2, count = (double)p->predictions;
     double low = audit_bound_low(&p->low, level), high = -audit_bound_low(&p->high, level);
+    double lacks = p->owed - p->paid;
+    /* The bounds weigh quiet times more: they are for a difference that stays as it is. */
+    bool is_steady = low * count <= lacks && lacks <= high * count;
     return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "name", p->name, "paid",
                      fds__json_real(p->paid), "owed", fds__json_real(p->owed), "ratio",
                      fds__json_real(p->owed > 0 ? p->paid / p->owed : (double)NAN), "lacks_low",
-                     fds__json_real(low * count), "lacks_high", fds__json_real(high * count), "e",
+                     fds__json_real(is_steady ? low * count : (double)NAN), "lacks_high",
+                     fds__json_real(is_steady ? high * count : (double)NAN), "e",
                      fds__json_real(p->e), "needed", fds__json_real(p->needed), "predictions",
                      (json_int_t)p->predictions, "alarm_at", whole(p->alarm_at));
 }
@@ -151,12 +156,13 @@ static bool find_parties(const fds_auditor *a, audit_kind kind, finding *f) {
         SAY(f, a->audited ? "Unknown: none of its names is a provider of an audited prediction."
                           : "Unknown: no prediction was audited.");
     else if (is_alarm(f)) {
-        SAY(f, "%zu of %zu %ss %s paid wrongly, first of all %s: it got", accused, count, word,
-            accused == 1 ? "is" : "are", worst->name);
+        SAY(f, "%zu of %zu %s%s %s paid wrongly, first of all %s: it got", accused, count, word,
+            count == 1 ? "" : "s", accused == 1 ? "is" : "are", worst->name);
         say_number(f, " ", 1, 100 * f->statistic, " of each 100 that it was owed.");
     } else
-        SAY(f, "No %s is systematically paid too little or too much: %zu %ss, %llu predictions.",
-            word, count, word, (unsigned long long)a->checks[kind].predictions);
+        SAY(f, "No %s is systematically paid too little or too much: %zu %s%s, %llu predictions.",
+            word, count, word, count == 1 ? "" : "s",
+            (unsigned long long)a->checks[kind].predictions);
     if (is_group && is_known)
         say_strangers(a, f);
     if (is_alarm(f) && a->is_private)
@@ -240,15 +246,14 @@ static bool find_self(const fds_auditor *a, finding *f) {
         const audit_pair *pair = &worst->pairs[worst->provider];
         f->statistic = pair->usual > 0 ? pair->shares / pair->usual : (double)NAN;
         SAY(f,
-            "%zu of %zu customers may feed a provider of their own, first of all %s: its "
-            "predictions "
-            "pay %s",
-            accused, tested, worst->name ? worst->name : "one without a name",
-            a->providers[worst->provider].name);
+            "%zu of %zu customer%s may feed a provider of their own, first of all %s: its "
+            "predictions pay %s",
+            accused, tested, tested == 1 ? "" : "s",
+            worst->name ? worst->name : "one without a name", a->providers[worst->provider].name);
         say_number(f, " ", 1, f->statistic, " times what those of the same label usually do.");
     } else
-        SAY(f, "No customer's predictions favour a provider: of %zu customers, %llu predictions.",
-            tested, (unsigned long long)a->checks[AUDIT_SELF].predictions);
+        SAY(f, "No customer's predictions favour a provider: of %zu customer%s, %llu predictions.",
+            tested, tested == 1 ? "" : "s", (unsigned long long)a->checks[AUDIT_SELF].predictions);
     fds__free(order);
     return is_whole;
 }

@@ -201,6 +201,35 @@ static void a_fault_that_begins_late_is_found(void **state) {
     fds_params_free(params);
 }
 
+/* The sums of a provider whose luck has changed are outside of bounds that are for a lasting difference. */
+static void an_interval_is_given_for_a_difference_that_lasts(void **state) {
+    (void)state;
+    fds_params *params = TRUST_PARAMS("alpha", "0.01");
+    for (int changes = 0; changes < 2; changes++) {
+        fds_auditor *a = make_auditor(params, 0.03, NULL);
+        const fault robbed = {.robbed = 3, .share = 0.9};
+        feed(a, 1, 0, 2000, changes ? &(fault){0} : &robbed);
+        feed(a, 1, 2000, 2000, &robbed);
+        json_t *report = report_of(a);
+        const json_t *list = json_object_get(check_of(report, "provider"), "evidence");
+        size_t without = 0;
+        for (size_t i = 0; i < json_array_size(list); i++) {
+            const json_t *p = json_array_get(list, i), *low = json_object_get(p, "lacks_low"),
+                         *high = json_object_get(p, "lacks_high");
+            double lacks = json_number_value(json_object_get(p, "owed")) -
+                           json_number_value(json_object_get(p, "paid"));
+            assert_int_equal(json_is_null(low), json_is_null(high));
+            without += json_is_null(low);
+            assert_true(json_is_null(low) ||
+                        (json_number_value(low) <= lacks && lacks <= json_number_value(high)));
+        }
+        assert_true(changes ? without > 0 : without == 0);
+        json_decref(report);
+        fds_auditor_free(a);
+    }
+    fds_params_free(params);
+}
+
 /* Takes an audited prediction that paid north c of its amount, where o was owed; the others share the rest. */
 static void take_shares(fds_auditor *a, uint64_t entry, int64_t amount, double c, double o) {
     fds_error err = {0};
@@ -407,6 +436,7 @@ int main(void) {
         TEST(strange_inputs_are_found),
         TEST(a_customer_that_feeds_a_provider_is_found_and_named),
         TEST(a_fault_that_begins_late_is_found),
+        TEST(an_interval_is_given_for_a_difference_that_lasts),
         TEST(errors_that_cancel_out_raise_no_alarm),
         TEST(a_dear_prediction_does_not_hide_others),
         TEST(what_is_not_known_is_said),

@@ -36,6 +36,14 @@ def a_ledger_and_its_key_are_made_once():
 
 
 @test
+def who_makes_a_ledger_is_told_what_signs_its_log():
+    _, err = fds("ledger", "init", "y.db")
+    assert 'y.db.key signs the log "fds.local/ledger"' in err and "--origin NAME" in err, err
+    _, err = fds("ledger", "init", "z.db", "--origin", "example.com/z", "--signing-key", "own.key")
+    assert 'own.key signs the log "example.com/z"' in err and "--origin" not in err, err
+
+
+@test
 def money_goes_in_and_out():
     make()
     refused(["ledger", "topup", "shop.db", "acme", "10.00"], 1, "--new")
