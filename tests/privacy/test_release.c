@@ -465,6 +465,52 @@ static void a_charge_without_release_is_used_by_the_next_call(void **state) {
     fds_ledger_close(l);
 }
 
+/* Statements that another copy of the ledger has drawn, as it keeps them beside the key. */
+static void put_drawn(const fds_ledger *l, const char *period, const char *from, const char *to,
+                      const char *statements) {
+    fds_error err = {0};
+    char path[700], text[300];
+    snprintf(path, sizeof path, "%.600s.privacy-%s", l->key_path, period);
+    snprintf(text, sizeof text,
+             "{\"privacy\":\"drawn\",\"period\":\"%s\",\"from\":\"%s\",\"to\":\"%s\","
+             "\"statements\":%s}",
+             period, from, to, statements);
+    remove(path);
+    expect_ok(fds__file_write_secret(path, text, strlen(text), &err), &err);
+}
+
+/* A ledger that was restored from a backup enters what was drawn, and draws nothing. */
+static void what_was_drawn_is_not_drawn_again(void **state) {
+    (void)state;
+    fds_error err = {0};
+    const fds__bits none = {.fill = no_bits};
+    fds_ledger *l = october();
+    uint64_t size = fds_ledger_size(l);
+    l->bits = &none;
+    put_drawn(l, "2096-10", "2096-10-05", "2096-10-31", "{\"north\":11,\"south\":-7}");
+    assert_int_equal(fds_ledger_release(l, "2096-10", NULL, NULL, &err), FDS_ERR_CONFLICT);
+    assert_non_null(strstr(err.text, "l.db.key.privacy-2096-10"));
+    assert_non_null(strstr(err.text, "other providers"));
+    put_drawn(l, "2096-10", "2096-10-05", "2096-10-31", "{");
+    assert_int_equal(fds_ledger_release(l, "2096-10", NULL, NULL, &err), FDS_ERR_FORMAT);
+    put_drawn(l, "2096-10", "2096-10-05", "2096-10-31", "[]");
+    assert_int_equal(fds_ledger_release(l, "2096-10", NULL, NULL, &err), FDS_ERR_CORRUPT);
+    /* more days than this copy would release: an earlier release is lost as well */
+    put_drawn(l, "2096-10", "2096-10-09", "2096-10-31", "{}");
+    assert_int_equal(fds_ledger_release(l, "2096-10", NULL, NULL, &err), FDS_ERR_CONFLICT);
+    assert_non_null(strstr(err.text, "older copy"));
+    assert_true(fds_ledger_size(l) == size); /* nothing was charged for these */
+    put_drawn(l, "2096-10", "2096-10-05", "2096-10-31", "{\"north\":11,\"south\":-7,\"west\":3}");
+    set_day("2096-12-01"); /* nor can the next period take its days */
+    assert_int_equal(fds_ledger_release(l, "2096-11", NULL, NULL, &err), FDS_ERR_CONFLICT);
+    assert_non_null(strstr(err.text, "release 2096-10 first"));
+    expect_ok(fds_ledger_release(l, "2096-10", NULL, NULL, &err), &err);
+    assert_true(fds_ledger_size(l) == size + 2);
+    assert_true(stated(l, "north", "2096-10") == 11 && stated(l, "south", "2096-10") == -7);
+    verify(l);
+    fds_ledger_close(l);
+}
+
 /* Gaussian noise of a budget (epsilon, delta), which twelve periods add up. */
 static void a_gaussian_ledger_counts_rho(void **state) {
     (void)state;
@@ -567,6 +613,7 @@ int main(void) {
         TEST(providers_see_releases_only),
         TEST(a_fault_at_any_moment_charges_once),
         TEST(a_charge_without_release_is_used_by_the_next_call),
+        TEST(what_was_drawn_is_not_drawn_again),
         TEST(a_gaussian_ledger_counts_rho),
         TEST(verify_finds_a_forged_release),
         TEST(verify_takes_a_right_one),
