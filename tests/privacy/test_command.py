@@ -78,8 +78,11 @@ def the_budget_is_what_was_charged():
     report = json.loads(fds("privacy", "budget", "shop.db", "--json")[0])
     assert [(r["period"], r["epsilon"], r["released"]) for r in report["releases"]] == [(PERIOD, 1.0, True)], report
     assert report["together"]["epsilon"] == 1 and report["together"]["rho"] == 0.5
+    assert report["each"]["epsilon"] == 1 and report["replaced"]["epsilon"] == 2
+    assert [(r["predictions"], r["epsilon"]) for r in report["several"]] == [(2, 2), (5, 5), (10, 10)], report
     out = fds("privacy", "budget", "shop.db", "--delta", "1e-5")[0]
     assert "together    epsilon 1, or (1, 1e-05)" in out, out
+    assert "replaced    epsilon 2, or (2, 1e-05)" in out and "How many predictions there were" in out, out
     refused(["privacy", "budget", "shop.db", "--delta", "2"], 2, "--delta", "below 1")
 
 
