@@ -29,6 +29,8 @@
 
 /* ---- options ---- */
 
+enum { CLI_ALARM = 3 }; /* exit code of an audit that alarms */
+
 /* What the words of the command line say; texts stay those of main. */
 typedef struct cli_args {
     const char *operand; /* the first argument that is no option */

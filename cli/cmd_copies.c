@@ -12,6 +12,16 @@ static const cli_option duplicates_own[] = {
     CLI_OWN(0, "png", png, "FILE", "picture of the nearest pairs, if samples are images [no file]"),
 };
 
+/* Shows a report; the exit code is that of an alarm if its verdict is one. */
+static fds_status show(cli_args *args, char *text,
+                       void (*print)(const cli_args *args, const json_t *report), fds_error *err) {
+    json_t *report = cli_json(text, err);
+    if (report && strcmp(cli_get_text(report, "verdict"), "alarm") == 0)
+        args->exit_code = CLI_ALARM;
+    json_decref(report);
+    return cli_show(args, text, print, err);
+}
+
 static void print_pair(const json_t *finding) {
     char name[CLI_NAME_SIZE], of[CLI_NAME_SIZE];
     const json_t *pairs = cli_get(finding, "pairs"), *first = json_array_get(pairs, 0);
@@ -56,7 +66,7 @@ static fds_status run_duplicates(cli_args *args, fds_error *err) {
     if (args->png)
         CLI_TRY(cli_check_output("--png", args->png, ".png", args, err));
     CLI_TRY(fds_audit_duplicates(args->params, args->output, args->png, args->events, &text, err));
-    return cli_show(args, text, print_duplicates, err);
+    return show(args, text, print_duplicates, err);
 }
 
 static void print_labels(const cli_args *args, const json_t *report) {
@@ -65,13 +75,13 @@ static void print_labels(const cli_args *args, const json_t *report) {
     char name[CLI_NAME_SIZE];
     (void)args;
     fds_terminal_clear();
-    printf("%-24s %7s  %9s  %9s  %6s  %8s\n", "provider", "samples", "value", "error", "ratio",
+    printf("%-24s %7s  %9s  %9s  %6s  %8s\n", "provider", "samples", "score", "error", "ratio",
            "p");
     json_array_foreach(cli_get(report, "providers"), i, one) {
         bool is_alarm = strcmp(cli_get_text(one, "verdict"), "alarm") == 0;
         printf("%s %7llu  %9.5f  %9.5f  %6.2f  %8.2g%s\n",
                cli_name(cli_get_text(one, "provider"), 24, name),
-               (unsigned long long)cli_get_count(one, "samples"), cli_get_number(one, "mean_value"),
+               (unsigned long long)cli_get_count(one, "samples"), cli_get_number(one, "mean_score"),
                cli_get_number(one, "standard_error"), cli_get_number(one, "statistic"),
                cli_get_number(one, "p"), is_alarm ? "  alarm" : "");
     }
@@ -87,7 +97,7 @@ static void print_labels(const cli_args *args, const json_t *report) {
 static fds_status run_labels(cli_args *args, fds_error *err) {
     char *text;
     CLI_TRY(fds_audit_labels(args->params, args->events, &text, err));
-    return cli_show(args, text, print_labels, err);
+    return show(args, text, print_labels, err);
 }
 
 const cli_command cli_audit_duplicates = {
@@ -119,10 +129,12 @@ const cli_command cli_audit_labels = {
     .missing = "name a fetched set or a path, for example: fds audit labels clinics.csv",
     .usage = "DATA [options]",
     .summary = "find providers whose labels are worse than others'",
-    .about = "Values every sample by its neighbours, as fds data audit does, and compares the mean "
-             "value of each provider's samples with chance: owners are shuffled within each label. "
-             "Corrects for the number of providers.\n\n"
-             "DATA is what fds data show takes; it must name providers.",
+    .about =
+        "Scores every label by how likely it is among the labels of the nearest samples, and "
+        "compares the mean score of each provider's samples with chance: owners are shuffled "
+        "within each label. Corrects for the number of providers. The exit code is 3 if labels "
+        "are worse than chance allows.\n\n"
+        "DATA is what fds data show takes; it must name providers.",
     .examples = "  fds audit labels clinics.csv --provider clinic\n",
     .run = run_labels,
 };

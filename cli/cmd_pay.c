@@ -138,6 +138,26 @@ static void print_accuracy(const fds_payment *total) {
                "accuracy", part);
 }
 
+static fds_status print_clusters(const fds_payment *total, fds_error *err) {
+    char *text, name[CLI_NAME_SIZE];
+    size_t i, k;
+    json_t *cluster, *member;
+    CLI_TRY(fds_payment_clusters(total, &text, err));
+    json_t *about = cli_json(text, err);
+    fds_text_free(text);
+    if (!about)
+        return FDS_ERR_NOMEM;
+    json_array_foreach(cli_get(about, "clusters"), i, cluster) {
+        printf("%-*s %s, divided by samples:\n", CLI_WIDTH, "cluster",
+               cli_name(cli_get_text(cluster, "player"), 0, name));
+        json_array_foreach(cli_get(cluster, "members"), k, member)
+            printf("%-*s %s: %s\n", CLI_WIDTH, "", cli_name(cli_get_text(member, "name"), 0, name),
+                   cli_get_text(member, "amount"));
+    }
+    json_decref(about);
+    return FDS_OK;
+}
+
 static fds_status print_end(const job *j, fds_error *err) {
     const fds_payment *total = fds_payer_total(j->payer);
     char text[MONEY_SIZE], given[MONEY_SIZE], count[CLI_NUMBER_SIZE];
@@ -157,6 +177,7 @@ static fds_status print_end(const job *j, fds_error *err) {
                money(j, all / (int64_t)j->inputs, text), j->currency);
     printf("%-*s %s\n", CLI_WIDTH, "rule", fds_payment_rule_text(total, SIZE_MAX));
     print_accuracy(total);
+    CLI_TRY(print_clusters(total, err));
     return cli_print_answers(j->last, j->inputs, j->seconds, err);
 }
 

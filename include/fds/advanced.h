@@ -378,6 +378,14 @@ FDS_API fds_status fds_result_create(const fds_values *values, fds_result **out,
 FDS_API fds_status fds_input_json(const fds_run *run, const char *json, fds_input **out,
                                   fds_error *err);
 
+/* ==== Clusters ============================================================================== */
+
+/* What the members of clusters get of the sums of a payment, by the number of their samples:
+ * {"clusters":[{"player":"A + B","units":N,"amount":TEXT,
+ *               "members":[{"name","samples","units","amount"}...]}...]}, to be freed by
+ * fds_text_free. The list is empty unless clusters are paid ("cluster"), as players or providers. */
+FDS_API fds_status fds_payment_clusters(const fds_payment *payment, char **json, fds_error *err);
+
 /* ==== Many payments ========================================================================= */
 
 /* Answers for the inputs first .. first+count-1; *out becomes the asker's. events: of this call. */

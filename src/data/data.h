@@ -44,6 +44,10 @@ struct fds_dataset {
     uint32_t classes;
     char **provider_names; /* (providers) */
     uint32_t providers;
+    /* Of providers that were joined (`cluster`): who owned each sample (count) before; or NULL */
+    uint32_t *member_ids;
+    char **member_names; /* (members) */
+    uint32_t members;
     char **feature_names;          /* (channels): of the columns of a CSV file; or NULL */
     char **sample_names;           /* (count): ids of a CSV file, paths of pictures; or NULL */
     uint32_t *sample_lines;        /* (count): of a CSV file, from 1; or NULL */
@@ -257,6 +261,15 @@ fds_status fds__owners_parse(const fds__blob *file, const fds_events *events, fd
 
 /* ---- clusters.c ---- */
 
+enum { FDS__CLUSTER_NAME = 264 };
+
+/* What a file says of names: first_of (count) is the first name of the same cluster; of those that it
+ * does not list, they themselves. source: who has these names, for messages. */
+fds_status fds__clusters_read(const char *path, const char *source, char *const *names,
+                              size_t count, uint32_t *first_of, fds_error *err);
+/* "A + B", or "A + 5 others" where that is long: in out, or the name of one that is alone. */
+const char *fds__cluster_name(char *const *names, const uint32_t *first_of, size_t count,
+                              size_t first, char out[FDS__CLUSTER_NAME]);
 /* Providers that a file puts into one cluster become one provider of ds. */
 fds_status fds__clusters_apply(const char *path, fds_dataset *ds, fds_error *err);
 

@@ -64,6 +64,8 @@ void fds_dataset_free(fds_dataset *ds) {
     fds__free(ds->provider_ids);
     fds__dir_list_free(ds->class_names, ds->class_names ? ds->classes : 0);
     fds__dir_list_free(ds->provider_names, ds->provider_names ? ds->providers : 0);
+    fds__free(ds->member_ids);
+    fds__dir_list_free(ds->member_names, ds->members);
     fds__dir_list_free(ds->feature_names, ds->feature_names ? ds->shape.channels : 0);
     fds__dir_list_free(ds->sample_names, ds->sample_names ? ds->count : 0);
     fds__free(ds->sample_lines);

@@ -186,13 +186,26 @@ static fds_status name_result(const question *q, fds_result *r, fds_error *err) 
     return FDS_OK;
 }
 
+/* Players that are several providers. */
+static json_t *describe_clusters(const fds_run *run, size_t players) {
+    json_t *list = json_array();
+    bool is_whole = list;
+    for (size_t i = 0; i < players && is_whole; i++)
+        if (fds__run_player_members(run, i))
+            is_whole = fds__json_append(list, json_pack("{s:s, s:O}", "player",
+                                                        fds__run_player_name(run, i), "members",
+                                                        fds__run_player_members(run, i)));
+    return fds__json_keep_if(list, is_whole);
+}
+
 static json_t *describe(const question *q, const fds_result *r, double seconds) {
     const fds__run_info info = fds__run_get_info(q->run);
     return json_pack(
-        "{s:s, s:s, s:o, s:s, s:s, s:s, s:I, s:s, s:s, s:o, s:f}", "version", FDS_VERSION, "task",
-        info.is_regression ? "regression" : "classification", "run",
+        "{s:s, s:s, s:o, s:s, s:s, s:s, s:I, s:o, s:s, s:s, s:o, s:f}", "version", FDS_VERSION,
+        "task", info.is_regression ? "regression" : "classification", "run",
         fds__json_string(fds__run_folder(q->run)), "method", info.method, "data", info.source,
-        "explainer", info.explainer, "players", (json_int_t)r->players, "by",
+        "explainer", info.explainer, "players", (json_int_t)r->players, "clusters",
+        describe_clusters(q->run, r->players), "by",
         q->by == FDS__ANSWERER_BANK ? "bank" : "explainer", "errors",
         fds__run_error_source(q->run, q->by), "check_errors",
         fds__json_string(q->has_check ? fds__run_error_source(q->run, FDS__ANSWERER_BANK) : NULL),

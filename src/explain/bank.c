@@ -21,6 +21,9 @@ struct fds__bank {
     fds__many *many;
     fds__bank_slots slots;
     fds__ls_prepared *solver; /* NULL: of probes */
+    fds_plan *joined;         /* whose coalitions are solved for, if players were joined; or NULL */
+    uint32_t *joined_rows;    /* (rows of joined) in plan */
+    double *joined_answers;   /* (FDS__MANY_INPUTS, rows of joined) */
     uint16_t *groups;         /* (groups, weights, 16) */
     size_t group_count;
     unsigned workers;
@@ -38,6 +41,9 @@ void fds__bank_free(fds__bank *bank) {
     fds__free(bank->answers);
     fds__free(bank->groups);
     fds__ls_prepared_free(bank->solver);
+    fds_plan_free(bank->joined);
+    fds__free(bank->joined_rows);
+    fds__free(bank->joined_answers);
     fds__bank_slots_free(&bank->slots);
     fds__many_free(bank->many);
     fds_net_free(bank->net);
@@ -89,7 +95,21 @@ fds_status fds__bank_open(const fds__bank_file *file, const fds_plan *plan,
     return FDS_OK;
 }
 
+fds_status fds__bank_join(fds__bank *bank, const uint32_t *part_of, size_t parts, fds_error *err) {
+    const fds_ls_params plain = {.adjust = FDS_ADJUST_NONE};
+    assert(!bank->solver && !bank->joined);
+    TRY(RESERVE(bank->joined_rows, fds_plan_rows(bank->plan), 1, err));
+    TRY(fds__plan_join(bank->plan, part_of, parts, &bank->joined, bank->joined_rows, err));
+    TRY(RESERVE(bank->joined_answers, FDS__MANY_INPUTS, fds_plan_rows(bank->joined), err));
+    return fds__ls_prepared_create(bank->joined, &plain, &(fds_ls_report){0}, &bank->solver, err);
+}
+
 /* ---- answering ---- */
+
+/* The plan whose players are valued. */
+static const fds_plan *valued(const fds__bank *bank) {
+    return bank->joined ? bank->joined : bank->plan;
+}
 
 typedef struct {
     fds__bank *bank;
@@ -122,11 +142,17 @@ static fds_status run_group(void *context, size_t group, unsigned worker, fds_er
 static fds_status solve_input(void *context, size_t i, unsigned worker, fds_error *err) {
     question *q = context;
     fds__bank *bank = q->bank;
-    size_t players = fds_plan_players(bank->plan), rows = fds_plan_rows(bank->plan);
+    size_t players = fds_plan_players(valued(bank)), rows = fds_plan_rows(bank->plan);
     double *row = bank->rows + i * rows;
     (void)worker;
     for (size_t r = 0; q->aim && r < rows; r++)
         row[r] = fds__aim_score(q->aim, q->first + i, row[r]);
+    if (bank->joined) {
+        double *of_parts = bank->joined_answers + i * fds_plan_rows(bank->joined);
+        for (size_t r = 0; r < fds_plan_rows(bank->joined); r++)
+            of_parts[r] = row[bank->joined_rows[r]];
+        row = of_parts;
+    }
     return fds__ls_prepared_solve(bank->solver, row, 1, q->values + i * players,
                                   q->errors ? q->errors + i * players : NULL, err);
 }
@@ -162,7 +188,7 @@ static question ask(fds__bank *bank, const fds_inputs *x, const uint32_t *labels
 
 fds_status fds__bank_explain(fds__bank *bank, const fds_inputs *x, const uint32_t *labels,
                              const fds__aim *aim, double *values, double *errors, fds_error *err) {
-    size_t players = fds_plan_players(bank->plan);
+    size_t players = fds_plan_players(valued(bank));
     for (size_t first = 0; first < x->count; first += FDS__MANY_INPUTS) {
         question q = ask(bank, x, labels, first);
         q.aim = aim;

@@ -17,6 +17,7 @@
  *   calibrate.c   standard errors from them
  *   validate.c    validation.json: what the explainer is worth, for those who may serve it
  *   run.c         a fitted run, and its answers; run_json.c its run.json; draw.c the paper's figure
+ *   joined.c      clusters of providers as players of a run that was fitted without them
  *   estimate.c    what a fit would take
  *
  * Order of outputs: values of input x for label y and player i lie at (x, y, i), players last. A
@@ -116,6 +117,9 @@ const char *fds__run_player_name(const fds_run *run, size_t i);
 uint32_t fds__run_player_label(const fds_run *run, size_t i);       /* of most of its samples */
 const char *fds__run_player_provider(const fds_run *run, size_t i); /* or NULL */
 const char *fds__run_class_name(const fds_run *run, uint32_t label);
+/* Values the providers that a file of clusters puts together as one player from then on, by the bank; a
+ * run that has no sub-models, or samples as players, cannot: FDS_ERR_USAGE. */
+fds_status fds__run_join(fds_run *run, const char *clusters, fds_error *err);
 /* FDS_ERR_USAGE when train is not the data that the run was fitted on. */
 fds_status fds__run_check_data(const fds_run *run, const fds_dataset *train, fds_error *err);
 
@@ -150,8 +154,11 @@ fds_status fds__run_scores(fds_run *run, const fds_dataset *ds, double *scores, 
 typedef struct fds__validation {
     bool is_there; /* earlier fits wrote none */
     double agreement, misallocation, coverage;
+    double misallocation_error; /* its standard error over the validation inputs */
 } fds__validation;
 fds_status fds__run_validation(const fds_run *run, fds__validation *out, fds_error *err);
+/* The scores of the validation inputs, (count) to be freed by fds__free; none if they were not kept. */
+fds_status fds__validation_scores(const char *dir, double **scores, size_t *count, fds_error *err);
 
 /* The paper's figure as a PNG: a row per input, with the input and its greatest contributors, as
  * many as there are columns. true_labels may be NULL. */
@@ -279,6 +286,9 @@ typedef struct fds__bank_file {
 fds_status fds__bank_open(const fds__bank_file *file, const fds_plan *plan,
                           const fds_ls_params *params, const fds_ls_report *strengths,
                           unsigned threads, fds__bank **out, fds_error *err);
+/* From then on a bank without least squares values the parts of players, 0 .. parts-1, as players
+ * (game/join.c): part_of (players of the plan). */
+fds_status fds__bank_join(fds__bank *bank, const uint32_t *part_of, size_t parts, fds_error *err);
 void fds__bank_free(fds__bank *bank);
 /* Values and standard errors (count, players), errors may be NULL, of inputs for their labels, or of a
  * regression (aim not NULL) for its targets; x

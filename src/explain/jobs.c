@@ -148,6 +148,8 @@ fds_status fds_run_open(const char *dir, const fds_params *params, fds_run **out
     fds_run *run;
     TRY(fds__run_open(dir, params ? (unsigned)params->threads : 0, &run, err));
     fds_status status = fds__run_use_program(run, params ? params->utility : NULL, err);
+    if (status == FDS_OK && params && params->cluster)
+        status = fds__run_join(run, params->cluster, err);
     if (status == FDS_OK)
         *out = run;
     else

@@ -257,6 +257,63 @@ static fds_status open_bank(fds_run *run, fds_error *err) {
     return open_models(run, run->plans.plan, &r->strengths, run->threads, &run->bank, err);
 }
 
+/* ---- clusters ---- */
+
+/* The bank values clusters, if it has all coalitions of these; those that validated count too. */
+static fds_status open_joined(fds_run *run, size_t players, const uint32_t *part_of,
+                              fds_error *err) {
+    const fds__run_record *r = &run->record;
+    fds_error why = {.text = "it has no bank of sub-models"};
+    if (!run->plans.all)
+        TRY(fds__fit_plans_make(&r->settings, players, r->groups, &run->plans, err));
+    fds_status status = FDS_ERR_USAGE;
+    if (r->info.has_bank) {
+        TRY(open_models(run, run->plans.all, NULL, run->threads, &run->bank, err));
+        status = fds__bank_join(run->bank, part_of, r->info.players, &why);
+    }
+    return status == FDS_OK ? FDS_OK
+                            : fds__fail(err, status,
+                                        "%s was fitted with other players, and cannot value these "
+                                        "clusters: %s; fit it with this `cluster`",
+                                        run->dir, why.text);
+}
+
+/* The first sample of each new player. */
+static fds_status join_samples(fds_run *run, size_t players, const uint32_t *part_of,
+                               fds_error *err) {
+    fds_dataset *old = run->samples;
+    const size_t parts = run->record.info.players, size = old->sample_size;
+    OWNED float *values = NULL;
+    OWNED uint16_t *labels = NULL;
+    TRY(RESERVE(values, parts, size, err));
+    TRY(RESERVE(labels, parts, 1, err));
+    for (size_t p = players; p-- > 0;)
+        fds_dataset_sample(old, p, values + part_of[p] * size);
+    for (size_t p = 0; p < parts; p++)
+        labels[p] = (uint16_t)fds__run_player_label(run, p);
+    TRY(fds__dataset_create(parts, old->shape, NULL, values, labels, old->classes,
+                            (const char *const *)old->class_names, &run->samples, err));
+    fds_dataset_free(old);
+    return FDS_OK;
+}
+
+fds_status fds__run_join(fds_run *run, const char *clusters, fds_error *err) {
+    OWNED uint32_t *part_of = NULL;
+    fds__run_info *info = &run->record.info;
+    const size_t players = info->players;
+    TRY(fds__run_record_join(&run->record, run->dir, clusters, &part_of, err));
+    if (info->players == players)
+        return FDS_OK;
+    TRY(open_joined(run, players, part_of, err));
+    TRY(join_samples(run, players, part_of, err));
+    fds_groups_free(run->record.groups);
+    run->record.groups = NULL;
+    info->groups = 0;
+    info->explainer = "bank";
+    info->asks_all = info->has_bank = true;
+    return FDS_OK;
+}
+
 /* ---- what it is ---- */
 
 fds__run_info fds__run_get_info(const fds_run *run) { return run->record.info; }
@@ -289,6 +346,10 @@ uint32_t fds__run_player_group(const fds_run *run, size_t i) {
 
 size_t fds__run_player_size(const fds_run *run, size_t i) {
     return json_array_size(json_object_get(player(run, i), "samples"));
+}
+
+json_t *fds__run_player_members(const fds_run *run, size_t i) {
+    return json_object_get(player(run, i), "members");
 }
 
 const char *fds__run_folder(const fds_run *run) { return run->dir; }

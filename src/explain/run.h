@@ -186,12 +186,18 @@ fds_status fds__run_record_check(const char *dir, const fds__run_record *record,
 /* The same, and the explainer was validated, as it was not always: FDS_ERR_CORRUPT. */
 fds_status fds__run_record_check_fit(const char *dir, const fds__run_record *record,
                                      fds_error *err);
+/* Makes the players of one cluster one player: part_of (players so far) 0 .. info.players-1, the
+ * caller's, after a failure too. */
+fds_status fds__run_record_join(fds__run_record *record, const char *dir, const char *path,
+                                uint32_t **part_of, fds_error *err);
 void fds__run_record_free(fds__run_record *record);
 
 /* ---- run.c ---- */
 
 double fds__run_player_target(const fds_run *run, size_t i); /* mean, of a regression */
 size_t fds__run_player_size(const fds_run *run, size_t i);   /* its samples */
+/* Of a cluster: [{"name", "samples"}...]; else NULL. */
+json_t *fds__run_player_members(const fds_run *run, size_t i);
 uint32_t fds__run_player_group(const fds_run *run,
                                size_t i); /* or FDS__UNKNOWN: it has no groups */
 const char *fds__run_folder(const fds_run *run);

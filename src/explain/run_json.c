@@ -58,6 +58,25 @@ static json_t *describe_data(const fds_dataset *train) {
                      (json_int_t)train->shape.width, "is_image", train->is_image, "classes", names);
 }
 
+/* The providers that `cluster` has joined to this player, with the number of their samples; NULL: none,
+ * or out of memory. */
+static json_t *describe_members(const fds_dataset *train, const uint32_t *index, size_t count) {
+    json_t *list = train->member_ids ? json_array() : NULL;
+    for (uint32_t m = 0; list && m < train->members; m++) {
+        size_t samples = 0;
+        for (size_t i = 0; i < count; i++)
+            samples += train->member_ids[index[i]] == m;
+        if (samples)
+            list = append(list,
+                          json_pack("{s:o, s:I}", "name", fds__json_string(train->member_names[m]),
+                                    "samples", (json_int_t)samples));
+    }
+    if (list && json_array_size(list) > 1)
+        return list;
+    json_decref(list);
+    return NULL;
+}
+
 static json_t *describe_player(const fds_problem *problem, size_t p) {
     const fds_dataset *train = problem->train;
     const uint32_t *index;
@@ -72,8 +91,9 @@ static json_t *describe_player(const fds_problem *problem, size_t p) {
                                ? fds_dataset_provider_name(train, train->provider_ids[index[0]])
                                : NULL;
     return json_pack(
-        "{s:o, s:o*, s:I, s:o, s:o, s:o}", "name",
-        fds__json_string(fds_players_name(problem->players, p)), "target",
+        "{s:o, s:o*, s:o*, s:I, s:o, s:o, s:o}", "name",
+        fds__json_string(fds_players_name(problem->players, p)), "members",
+        problem->by_provider ? describe_members(train, index, count) : NULL, "target",
         train->targets ? json_real(target) : NULL, "label", (json_int_t)problem->player_labels[p],
         "provider", fds__json_string(provider), "provider_id",
         provider ? json_integer(train->provider_ids[index[0]]) : json_null(), "samples", samples);

@@ -6,6 +6,7 @@
  *   kmeans.c     k-means, for groups of players
  *   plan.c       plans: lists of coalitions; plans of all coalitions
  *   samplers.c   plans of random coalitions; given.c  of those that somebody else chose
+ *   join.c       the plan of the game in which several players are one
  *   exact.c      Shapley values and the paper's group-wise values by enumeration
  *   ls.c         Shapley values by least squares; ls_prepared.c for many games in a row
  */
@@ -81,6 +82,12 @@ fds_status fds__plan_given(size_t players, const uint64_t *bits, size_t count, s
  * 2 .. first-1 have too: an estimate from those has not seen its coalitions. FDS_ERR_USAGE when
  * none remain. */
 fds_status fds__plan_tail(const fds_plan *plan, size_t first, fds_plan **out, fds_error *err);
+
+/* All coalitions of the game whose players are parts of the players, as a plan for least squares, which
+ * are then exact: part_of (players) has each of 0 .. parts-1, at least two. rows (rows of the given,
+ * sampled plan) receives where each row is in that. FDS_ERR_USAGE when one is not. */
+fds_status fds__plan_join(const fds_plan *plan, const uint32_t *part_of, size_t parts,
+                          fds_plan **out, uint32_t *rows, fds_error *err);
 
 /* The weights of a plan whose sizes are strata: a row's weight is its Shapley kernel weight divided by
  * the share of the coalitions of its size that are in the plan. */

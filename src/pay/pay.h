@@ -7,6 +7,7 @@
  *   errors.c    standard errors of values as standard errors of money
  *   money.c     amounts and currencies as text
  *   payees.c    who is paid: players, providers or groups
+ *   members.c   what the members of a cluster get
  *   payer.c     pays prediction after prediction, and keeps what is owed in a file
  *   batch.c     all inputs of a batch, block by block
  *   payment.c   what a payer has paid for the predictions of a result
@@ -104,6 +105,7 @@ typedef struct fds__payees {
     char *
         *names; /* (4, count): player, its label, provider, group; NULL each where not paid by it */
     uint32_t *samples; /* (count) of a player */
+    json_t *clusters;  /* players that are several providers: {"player", "members"}; or NULL */
     uint64_t checksum; /* of everything that tells the players apart */
     unsigned users;
 } fds__payees;
@@ -146,6 +148,11 @@ fds_status fds__payment_reserve(fds_payment *payment, fds_error *err);
 /* Adds row k of one payment to the sums of another (or of itself). FDS_ERR_LIMIT: too large. */
 fds_status fds__payment_add(fds_payment *sums, const fds_payment *payment, size_t k,
                             fds_error *err);
+
+/* ---- members.c ---- */
+
+/* The list of fds_payment_clusters; NULL: out of memory. */
+json_t *fds__payment_clusters_json(const fds_payment *payment);
 
 /* ---- payer.c ---- */
 

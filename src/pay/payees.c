@@ -21,6 +21,7 @@ void fds__payees_free(fds__payees *p) {
     fds__free(p->names);
     fds__free(p->samples);
     fds__free(p->payee_of);
+    json_decref(p->clusters);
     fds__free(p);
 }
 
@@ -139,7 +140,11 @@ fds_status fds__payees_create(const fds_result *r, fds__pay_by by, fds__payees *
                               fds_error *err) {
     fds__payees *p;
     TRY(NEW(p, 1, err));
-    *p = (fds__payees){.by = by, .players = r->players, .checksum = checksum(r), .users = 1};
+    *p = (fds__payees){.by = by,
+                       .players = r->players,
+                       .clusters = json_incref(json_object_get(r->about, "clusters")),
+                       .checksum = checksum(r),
+                       .users = 1};
     fds_status status = fill(p, r, err);
     if (status == FDS_OK)
         *out = p;

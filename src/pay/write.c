@@ -6,8 +6,8 @@
  *              input,label,rule,rank,player,player_label,provider,group,samples,value,
  *              units,amount,amount_error,currency
  *   json   how the results were computed, then units, amount, decimals, currency, policy, paid_by,
- *          inputs (each with its shares), predictions, total_units, total_amount, misallocated and
- *          together (the shares of all inputs)
+ *          inputs (each with its shares), predictions, total_units, total_amount, misallocated,
+ *          together (the shares of all inputs) and clusters (how their members divide these)
  *   jsonl  a line for each of these inputs, then one with everything else
  *
  * A summary has the sums only: in CSV lines whose input is "all", in JSON no inputs. Money is a whole
@@ -200,11 +200,11 @@ static json_t *json_head(const fds__pay_writer *w, const fds_payment *p) {
 static json_t *json_tail(const fds__pay_writer *w, const fds_payment *sums) {
     char text[32];
     int64_t units = fds_payment_amount(sums, SIZE_MAX);
-    json_t *tail = json_pack("{s:I, s:I, s:s, s:o, s:o}", "predictions", (json_int_t)sums->paid,
-                             "total_units", (json_int_t)units, "total_amount",
-                             fds_money_text(units, sums->unit.decimals, text), "misallocated",
-                             json_money(sums, fds_payment_misallocated(sums, SIZE_MAX)), "together",
-                             json_shares(w, sums, SIZE_MAX));
+    json_t *tail = json_pack(
+        "{s:I, s:I, s:s, s:o, s:o, s:o}", "predictions", (json_int_t)sums->paid, "total_units",
+        (json_int_t)units, "total_amount", fds_money_text(units, sums->unit.decimals, text),
+        "misallocated", json_money(sums, fds_payment_misallocated(sums, SIZE_MAX)), "together",
+        json_shares(w, sums, SIZE_MAX), "clusters", fds__payment_clusters_json(sums));
     bool is_whole =
         tail && (isnan(w->seconds) || fds__json_put(tail, "seconds", json_real(w->seconds)));
     return fds__json_keep_if(tail, is_whole);
@@ -233,6 +233,7 @@ static fds_status begin(fds__pay_writer *w, const fds_payment *p, fds_error *err
     if (!w->about)
         return fds__fail_json(err);
     json_object_del(w->about, "seconds");
+    json_object_del(w->about, "clusters"); /* at the end, with money */
     if (w->format == CSV)
         fds__text_print(&w->text, "input,label,rule,rank,player,player_label,provider,group,"
                                   "samples,value,units,amount,amount_error,currency\n");

@@ -27,8 +27,12 @@ def write_table(copies=0, noise=0.0, flips=0, providers=5, each=40, tests=100, s
     pathlib.Path("set/test.csv").write_text("a,b,c,d,label\n" + "".join(line(draw()) + "\n" for _ in range(tests)))
 
 
-def audit(check, *args):
-    return fds_json("audit", check, "set", *args, "-q")
+def audit(check, *args, data="set"):
+    """The report; an alarm is exit code 3."""
+    process = start("audit", check, data, *args, "-q", "--json", stdout=subprocess.PIPE)
+    report = json.loads(process.communicate(timeout=120)[0])
+    assert process.returncode == {"ok": 0, "alarm": 3}[report["verdict"]], process.returncode
+    return report
 
 
 def write_digits(change):
@@ -69,7 +73,7 @@ def copies_are_found_exact_and_with_noise():
             assert all(pair["sample"] % 5 == int(f["provider"][1]) and pair["other"] % 5 == int(f["of"][1])
                        for pair in f["pairs"])
         assert pathlib.Path("clusters.csv").read_text() == "provider,cluster\np0,p0\np1,p0\n"
-    out, _ = fds("audit", "duplicates", "set", "-q")
+    out, _ = fds("audit", "duplicates", "set", "-q", code=3)
     check_width(out)
     assert "p0: " in out and "p = " in out and "for example sample" in out
 
@@ -81,22 +85,22 @@ def honest_providers_are_not_accused():
         assert audit("duplicates")["verdict"] == "ok", seed
     write_table(each=20)
     pathlib.Path("set/test.csv").unlink()  # the other providers take the place of test samples
-    report = fds_json("audit", "duplicates", "set/train.csv", "-q")
+    report = audit("duplicates", data="set/train.csv")
     assert report["verdict"] == "ok" and not report["has_test_part"]
-    assert fds_json("audit", "labels", "set/train.csv", "-q")["verdict"] == "ok"
+    assert audit("labels", data="set/train.csv")["verdict"] == "ok"
 
 
 @test
 def copies_are_found_without_a_test_part():
     write_table(copies=20)
-    report = fds_json("audit", "duplicates", "set/train.csv", "-q")
+    report = audit("duplicates", data="set/train.csv")
     assert report["clusters"] == [["p0", "p1"]], report
 
 
 @test
 def moved_pictures_are_found_and_shown():
     write_digits(moved)
-    report = fds_json("audit", "duplicates", "digits", "--owners", "owners.csv", "--png", "pairs.png", "-q")
+    report = audit("duplicates", "--owners", "owners.csv", "--png", "pairs.png", data="digits")
     assert report["clusters"] == [["q0", "q1"]], report
     assert all(f["exact"] == 0 and f["closer"] >= 15 for f in report["findings"])
     assert pathlib.Path("pairs.png").read_bytes()[:8] == b"\x89PNG\r\n\x1a\n"
@@ -138,6 +142,57 @@ def clusters_are_valued_as_one():
         "logistic", "--coalitions", 14, "--inputs", 16, "-q", "-o", "c.run")
     out, _ = fds("pay", "c.run", "--index", 0, "--amount", "100", "-q")
     assert "p0 + p1" in out
+
+
+@test
+def a_run_fitted_without_clusters_pays_them_as_one():
+    """From those of its sub-models that have all members or none: as a run that was fitted with them."""
+    write_table(copies=15, each=30, providers=6)
+    pathlib.Path("clusters.csv").write_text("provider,cluster\np0,x\np1,x\n")
+    fit = ["fit", "set", "--players", "providers", "--method", "afds", "--model", "logistic", "--explainer", "bank",
+           "--inputs", 30, "-q"]
+    fds(*fit, "--coalitions", 56, "-o", "apart.run")
+    fds(*fit, "--coalitions", 30, "--cluster", "clusters.csv", "--adjust", "none", "-o", "one.run")
+    pay = lambda run, *more: fds_json("pay", run, "--index", "0..4", "--amount", "100", "-q", *more)
+    apart, one = pay("apart.run", "--cluster", "clusters.csv"), pay("one.run", "--cluster", "clusters.csv")
+    assert [p["samples"] for p in one["clusters"][0]["members"]] == [p["samples"] for p in apart["clusters"][0]["members"]]
+    for report in (apart, one):
+        shares = {s["player"]: s["units"] for s in report["together"]}
+        assert set(shares) == {"p0 + p1", "p2", "p3", "p4", "p5"} and sum(shares.values()) == 50000
+        cluster, = report["clusters"]
+        assert cluster["player"] == "p0 + p1" and cluster["units"] == shares["p0 + p1"]
+        first, second = cluster["members"]
+        assert (first["name"], second["name"]) == ("p0", "p1") and first["units"] + second["units"] == cluster["units"]
+        assert abs(first["units"] * second["samples"] - second["units"] * first["samples"]) <= 2 * cluster["units"]
+    # another order of training, so not to the last bit
+    values = lambda report: {(i["input"], s["player"]): s["value"] for i in report["inputs"] for s in i["shares"]}
+    ours, theirs = values(apart), values(one)
+    assert max(abs(ours[k] - theirs[k]) for k in ours) < 0.02 * max(map(abs, theirs.values())) + 0.002, (ours, theirs)
+    assert pay("one.run")["together"] == one["together"]  # it has the clusters anyway
+    assert pay("apart.run")["clusters"] == []
+    out, _ = fds("pay", "apart.run", "--index", 0, "--amount", 10, "--cluster", "clusters.csv", "-q")
+    check_width(out)
+    assert "p0 + p1, divided by samples:" in out
+    assert "p0 + p1" in fds("explain", "apart.run", "--index", 0, "--cluster", "clusters.csv", "-q")[0]
+
+
+@test
+def a_run_that_cannot_value_a_cluster_says_what_can():
+    write_table(each=20)
+    pathlib.Path("clusters.csv").write_text("p0,x\np1,x\n")
+    pathlib.Path("other.csv").write_text("p0,x\np2,x\n")
+    pathlib.Path("all.csv").write_text("".join(f"p{i},x\n" for i in range(5)))
+    fit = ["fit", "set", "--method", "afds", "--model", "logistic", "--inputs", 16, "--coalitions", 14, "--epochs", 1, "-q"]
+    pay = lambda run, clusters: ["pay", run, "--index", 0, "--amount", 10, "-q", "--cluster", clusters]
+    fds(*fit, "--players", "providers", "--explainer", "mlp", "-o", "network.run")
+    refused(pay("network.run", "clusters.csv"), 2, "it has no bank", "fit it with this --cluster")
+    fds(*fit, "--players", "providers", "--explainer", "bank", "--cluster", "clusters.csv", "-o", "joined.run")
+    refused(pay("joined.run", "other.csv"), 2, '"p0" and "p1" are one player of joined.run')
+    refused(pay("joined.run", "all.csv"), 2, "all providers")
+    fds(*fit, "--players", 20, "--explainer", "bank", "-o", "samples.run")
+    refused(pay("samples.run", "clusters.csv"), 2, "are samples")
+    pathlib.Path("nobody.csv").write_text("p0,x\nzz,x\n")
+    refused(pay("joined.run", "nobody.csv"), 1, "line 2", '"zz"')
 
 
 @test

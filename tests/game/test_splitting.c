@@ -151,10 +151,87 @@ static void names_of_substitutes_take_more_and_more(void **state) {
     }
 }
 
+/* ---- clusters from coalitions of single players ---- */
+
+enum { CLUSTER = 3, PARTS = POINTS - CLUSTER + 1 };
+
+/* Players 0 .. CLUSTER-1 as one, player 0 of PARTS, by least squares on those rows of a plan that have
+ * all of them or none. */
+static void value_joined(const game *g, fds_sampler sampler, size_t coalitions, uint64_t seed,
+                         double *values, double *errors) {
+    fds_plan *plan, *joined;
+    fds_error err = {0};
+    fds__ls_prepared *solver;
+    uint32_t part_of[POINTS], rows[(size_t)1 << POINTS];
+    double v[(size_t)1 << POINTS] = {0};
+    const fds_ls_params plain = {.adjust = FDS_ADJUST_NONE};
+    for (size_t i = 0; i < POINTS; i++)
+        part_of[i] = i < CLUSTER ? 0 : (uint32_t)(i - CLUSTER + 1);
+    expect_ok(fds_plan_sample(sampler, POINTS, NULL, coalitions, seed, &plan, &err), &err);
+    expect_ok(fds__plan_join(plan, part_of, PARTS, &joined, rows, &err), &err);
+    for (size_t row = 0; row < fds_plan_rows(joined); row++) {
+        uint64_t s = *fds_plan_coalition(joined, row), all = ((uint64_t)1 << CLUSTER) - 1;
+        assert_int_equal(s >> 1 << CLUSTER | (s & 1 ? all : 0),
+                         *fds_plan_coalition(plan, rows[row]));
+        game whole = *g;
+        whole.plan = plan;
+        expect_ok(read_game(&whole, 0, rows[row], 0, 1, &v[row], &err), &err);
+    }
+    expect_ok(fds__ls_prepared_create(joined, &plain, &(fds_ls_report){0}, &solver, &err), &err);
+    expect_ok(fds__ls_prepared_solve(solver, v, 1, values, errors, &err), &err);
+    fds__ls_prepared_free(solver);
+    fds_plan_free(joined);
+    fds_plan_free(plan);
+}
+
+/* The value of the cluster in the game of parts, by enumeration. */
+static double one_player(game *g, double *truth) {
+    uint32_t of[POINTS];
+    fds_groups *groups;
+    fds_error err = {0};
+    double one = 0;
+    for (uint32_t i = 0; i < POINTS; i++)
+        of[i] = i < CLUSTER ? 0 : i;
+    expect_ok(fds_groups_create(of, POINTS, NULL, &groups, &err), &err);
+    enumerate(g, groups, truth);
+    fds_groups_free(groups);
+    for (size_t i = 0; i < CLUSTER; i++)
+        one += truth[i];
+    return one;
+}
+
+static void all_coalitions_value_a_cluster_as_one_exactly(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 5; seed++) {
+        game g = random_game(seed);
+        double truth[POINTS], values[PARTS], errors[PARTS], one = one_player(&g, truth);
+        value_joined(&g, FDS_SAMPLER_LEVERAGE, ((size_t)1 << POINTS) - 2, seed, values, errors);
+        assert_true(fabs(values[0] - one) < 1e-12 && errors[0] < 1e-12);
+        for (size_t p = 1; p < PARTS; p++)
+            assert_true(fabs(values[p] - truth[p + CLUSTER - 1]) < 1e-12 && errors[p] < 1e-12);
+    }
+}
+
+static void a_plan_that_lacks_a_coalition_of_the_parts_is_refused(void **state) {
+    (void)state;
+    fds_plan *plan, *joined = NULL;
+    fds_error err = {0};
+    uint32_t part_of[POINTS], rows[(size_t)1 << POINTS];
+    for (uint32_t i = 0; i < POINTS; i++)
+        part_of[i] = i / 2;
+    expect_ok(fds_plan_sample(FDS_SAMPLER_LEVERAGE, POINTS, NULL, 1500, 1, &plan, &err), &err);
+    assert_int_equal(fds__plan_join(plan, part_of, POINTS / 2, &joined, rows, &err), FDS_ERR_USAGE);
+    assert_non_null(strstr(err.text, "every coalition"));
+    assert_null(joined);
+    fds_plan_free(plan);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_of_one_provider_get_what_the_theory_says),
         cmocka_unit_test(names_of_substitutes_take_more_and_more),
+        cmocka_unit_test(all_coalitions_value_a_cluster_as_one_exactly),
+        cmocka_unit_test(a_plan_that_lacks_a_coalition_of_the_parts_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
