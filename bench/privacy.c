@@ -290,32 +290,40 @@ static double bound_epsilon(const side *a, const side *b, double delta) {
 
 /* ---- pairs of neighbours ---- */
 
-typedef enum { REMOVED, REPLACED, CUSTOMER } relation;
-static const char *const relation_names[] = {"one prediction removed", "one prediction replaced",
-                                             "one customer removed"};
+/* Numbers and times of predictions are public, so neighbours have the same: what is bought differs. */
+typedef enum { FREE, REPLACED, ONE_VIEW, CUSTOMER } relation;
+static const char *const relation_names[] = {
+    "one prediction, or a free one", "one prediction, or another", "the same, seen by one provider",
+    "all of a customer, or free ones"};
 
 typedef struct {
     relation relation;
     promise promise;
-    double promised, delta; /* of this relation */
+    double delta;
 } pair;
 
 static const char *const epsilons[] = {"1", "0.5", "2", "1"};
 
 /* 12 of single predictions, 4 of customers, 4 of Gaussian noise. */
 static pair make_pair(size_t i) {
-    pair p = {.promise = {"laplace", epsilons[i % 4], "0", "0.01", 2 + i % 4}};
-    if (i >= 8 && i < 12)
-        p.relation = REPLACED;
-    if (i >= 12 && i < 16) {
-        p.relation = CUSTOMER;
+    static const relation relations[] = {FREE, REPLACED, ONE_VIEW, CUSTOMER, REPLACED};
+    bool is_gauss = i >= 16;
+    pair p = {.relation = relations[i / 4],
+              .promise = {is_gauss ? "gauss" : "laplace", epsilons[i % 4], "0", "0.01", 2 + i % 4},
+              .delta = is_gauss ? 1e-6 : 0};
+    if (p.relation == CUSTOMER)
         p.promise.per_customer = "3";
-    }
-    if (i >= 16)
-        p.promise.mechanism = "gauss";
-    p.promised = strtod(p.promise.epsilon, NULL) * (p.relation == REPLACED ? 2 : 1);
-    p.delta = i >= 16 ? 1e-6 : 0;
     return p;
+}
+
+/* What is promised for this relation: another prediction moves the sums twice as far in L1, and by the
+ * root of 2 in L2, which doubles rho. */
+static double promised_of(const pair *p, const ledger_privacy *privacy) {
+    double cost = (double)privacy->cost_nano / (double)FDS__NANO;
+    bool is_double = p->relation == REPLACED;
+    return privacy->mechanism == FDS__GAUSS
+               ? fds__zcdp_epsilon(is_double ? 2 * cost : cost, p->delta)
+               : cost * (is_double ? 2 : 1);
 }
 
 /* The values of what makes the difference: all to one provider, where noise has most to hide, or any. */
@@ -324,16 +332,17 @@ static void differing_values(size_t i, bool is_other, double *values, size_t cou
         values[k] = i % 2 ? fds_rng_unit(rng) : k == (is_other ? 1u : 0u);
 }
 
-/* One side: predictions of others, with c's among them or without (other ones if they are replaced). */
+/* One side: predictions of others, with c's among them; on the second side other ones or free ones. */
 static fds_ledger *make_side(size_t i, const pair *p, bool is_second) {
     double values[MOST];
     fds_ledger *l = make_ledger(&p->promise);
     fds_rng others = fds_rng_make(i, 2, 0, 0), own = fds_rng_make(i, 2, 1, is_second);
     size_t own_count = p->relation == CUSTOMER ? 10 : 1;
+    bool is_free = is_second && (p->relation == FREE || p->relation == CUSTOMER);
     for (size_t k = 0; k < 30; k++) {
-        if (k % 3 == 1 && k / 3 < own_count && (!is_second || p->relation == REPLACED)) {
+        if (k % 3 == 1 && k / 3 < own_count) {
             differing_values(i, is_second, values, p->promise.providers, &own);
-            fds_charge c = charge_of(l, "c", 10000, values);
+            fds_charge c = charge_of(l, "c", is_free ? 0 : 10000, values);
             charge(l, &c, 1);
         }
         for (size_t n = 0; n < p->promise.providers; n++)
@@ -348,6 +357,14 @@ static fds_ledger *make_side(size_t i, const pair *p, bool is_second) {
 static side read_side(fds_ledger *l, const promise *p, drawing draw) {
     side s = {.privacy = l->state.privacy, .count = p->providers, .draw = draw};
     sums_of(l, s.sums);
+    return s;
+}
+
+/* What is seen of it: all statements, or the first one. */
+static side read_view(fds_ledger *l, const pair *p) {
+    side s = read_side(l, &p->promise, draw_as_released);
+    if (p->relation == ONE_VIEW)
+        s.count = 1;
     return s;
 }
 
@@ -371,19 +388,18 @@ static void audit(void) {
         size_t i = is_quick ? k * 4 - (k == 5) : k; /* some of each kind */
         pair p = make_pair(i);
         fds_ledger *first = make_side(i, &p, false), *second = make_side(i, &p, true);
-        side a = read_side(first, &p.promise, draw_as_released),
-             b = read_side(second, &p.promise, draw_as_released);
+        side a = read_view(first, &p), b = read_view(second, &p);
         fds_ledger_close(first);
         fds_ledger_close(second);
-        double found = bound_epsilon(&a, &b, p.delta);
-        wrong += found > p.promised;
+        double found = bound_epsilon(&a, &b, p.delta), promised = promised_of(&p, &a.privacy);
+        wrong += found > promised;
         if (!is_quick)
-            printf("| %zu | %s | %s | %zu | %g%s | %.3f |\n", i + 1, relation_names[p.relation],
-                   p.promise.mechanism, p.promise.providers, p.promised,
+            printf("| %zu | %s | %s | %zu | %.4g%s | %.3f |\n", i + 1, relation_names[p.relation],
+                   p.promise.mechanism, p.promise.providers, promised,
                    p.delta > 0 ? ", delta 1e-6" : "", found);
         else
-            printf("# %s, %s: promised %g, at least %.3f\n", relation_names[p.relation],
-                   p.promise.mechanism, p.promised, found);
+            printf("# %s, %s: promised %.4g, at least %.3f\n", relation_names[p.relation],
+                   p.promise.mechanism, promised, found);
         fflush(stdout);
     }
     report(wrong == 0, "no pair is told apart better than promised");
@@ -435,7 +451,7 @@ static void take_balances(const fds_ledger *l, side *s) {
             s->sums[count++] = fds_ledger_balance(l, i) * (INT64_C(1) << LEDGER_GRID);
 }
 
-/* Twenty predictions of one unit, without the one that is left out (20: with all). */
+/* Twenty predictions of one unit; one of them is free (20: none). */
 enum { UNITS = 20 };
 static void unit_values(uint64_t seed, size_t k, double values[3]) {
     fds_rng rng = fds_rng_make(seed, 1, k, 0);
@@ -444,15 +460,14 @@ static void unit_values(uint64_t seed, size_t k, double values[3]) {
 }
 
 /* The price limit is one unit too. */
-static side carried_side(uint64_t seed, size_t left_out) {
+static side carried_side(uint64_t seed, size_t free_one) {
     promise p = {"laplace", "1", "0", "0.000001", 3};
     fds_ledger *l = make_ledger(&p);
     for (size_t k = 0; k < UNITS; k++) {
         double values[3];
         unit_values(seed, k, values);
-        fds_charge c = charge_of(l, "a", 1, values);
-        if (k != left_out)
-            charge(l, &c, 1);
+        fds_charge c = charge_of(l, "a", k != free_one, values);
+        charge(l, &c, 1);
     }
     side s = read_side(l, &p, draw_as_released);
     take_balances(l, &s);
@@ -461,7 +476,7 @@ static side carried_side(uint64_t seed, size_t left_out) {
 }
 
 /* The same by the carry alone: how many units the shares differ by. */
-static int64_t carried_distance(uint64_t seed, size_t left_out) {
+static int64_t carried_distance(uint64_t seed, size_t free_one) {
     int64_t sums[2][3] = {{0}}, moved = 0;
     for (int with = 0; with < 2; with++) {
         fds__carry *carry;
@@ -473,9 +488,8 @@ static int64_t carried_distance(uint64_t seed, size_t left_out) {
             unit_values(seed, k, values);
             for (int n = 0; n < 3; n++)
                 values[n] = (double)(float)values[n]; /* as they are stored */
-            if (!with && k == left_out)
-                continue;
-            must(fds__carry_pay(carry, values, 1, FDS__POLICY_CLIP, shares, &rule, &why));
+            must(fds__carry_pay(carry, values, with || k != free_one, FDS__POLICY_CLIP, shares,
+                                &rule, &why));
             for (int n = 0; n < 3; n++)
                 sums[with][n] += shares[n];
         }
@@ -488,13 +502,13 @@ static int64_t carried_distance(uint64_t seed, size_t left_out) {
 
 static void carried_mutant(void) {
     uint64_t seed = 0;
-    size_t left_out = 0;
-    while (carried_distance(seed, left_out) < 3) {
-        left_out = (left_out + 1) % UNITS;
-        seed += left_out == 0;
+    size_t free_one = 0;
+    while (carried_distance(seed, free_one) < 3) {
+        free_one = (free_one + 1) % UNITS;
+        seed += free_one == 0;
     }
-    side all = carried_side(seed, UNITS), without = carried_side(seed, left_out);
-    show_mutant("sums of shares that carry rounding", &all, &without, 1);
+    side all = carried_side(seed, UNITS), other = carried_side(seed, free_one);
+    show_mutant("sums of shares that carry rounding", &all, &other, 1);
 }
 
 static void mutants(void) {
@@ -511,7 +525,7 @@ static void mutants(void) {
     for (size_t k = 0; k < 3; k++) {
         side a = read_side(first, &p.promise, of_draws[k].draw),
              b = read_side(second, &p.promise, of_draws[k].draw);
-        show_mutant(of_draws[k].name, &a, &b, p.promised);
+        show_mutant(of_draws[k].name, &a, &b, promised_of(&p, &a.privacy));
     }
     fds_ledger_close(first);
     fds_ledger_close(second);
@@ -523,7 +537,7 @@ static void mutants(void) {
     side a = read_side(first, &p.promise, draw_as_released),
          b = read_side(second, &p.promise, draw_as_released);
     a.privacy = kept;
-    show_mutant("no cap on a customer's predictions", &a, &b, p.promised);
+    show_mutant("no cap on a customer's predictions", &a, &b, promised_of(&p, &kept));
     fds_ledger_close(first);
     fds_ledger_close(second);
     carried_mutant();

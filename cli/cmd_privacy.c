@@ -29,6 +29,8 @@ static void print_promise(const fds_ledger *l) {
     else
         printf(" for a prediction");
     printf(" of at most %s\n", fds_money_text(p.price_limit, decimals, limit));
+    printf(
+        "this is about what is predicted: how many predictions there are, and when, is public\n");
 }
 
 static fds_status run_on(cli_args *args, fds_error *err) {
@@ -54,6 +56,19 @@ static void print_cost(const char *what, const json_t *cost) {
            cli_get_number(cost, "delta"));
 }
 
+static void explain_budget(bool is_of_customers) {
+    const char *what = is_of_customers ? "a customer's predictions" : "a prediction";
+    printf("How many predictions there were, and when, is public.\n"
+           "each: %s against free ones; against others, to one provider\n"
+           "replaced: against others, to providers who pool their statements\n",
+           what);
+    if (is_of_customers)
+        printf("a customer is in every period: together counts\n");
+    else
+        printf("at once: so many predictions of one customer, against free ones\n"
+               "a prediction is in one period: each counts. Customers are not protected as such\n");
+}
+
 static void print_budget(const cli_args *args, const json_t *report) {
     const json_t *releases = cli_get(report, "releases");
     (void)args;
@@ -72,11 +87,17 @@ static void print_budget(const cli_args *args, const json_t *report) {
                cli_get_flag(row, "released") ? "" : "  (charged, not drawn yet)");
     }
     print_cost("each", cli_get(report, "each"));
+    print_cost("replaced", cli_get(report, "replaced"));
+    const json_t *several = cli_get(report, "several");
+    for (size_t i = 0; i < json_array_size(several); i++) {
+        const json_t *row = json_array_get(several, i);
+        char name[32];
+        snprintf(name, sizeof name, "%llu at once",
+                 (unsigned long long)cli_get_count(row, "predictions"));
+        print_cost(name, row);
+    }
     print_cost("together", cli_get(report, "together"));
-    if (cli_get_count(report, "per_customer"))
-        printf("a customer is in every period: together counts\n");
-    else
-        printf("a prediction is in one period: each counts. Customers are not protected as such\n");
+    explain_budget(cli_get_count(report, "per_customer") > 0);
 }
 
 static fds_status run_budget(cli_args *args, fds_error *err) {
@@ -100,8 +121,8 @@ const cli_command cli_privacy[] = {
      .usage = "LEDGER --price-limit MONEY [options]",
      .summary = "make a ledger private, before its first prediction",
      .about = "From then on providers learn statements with noise and nothing else of what their "
-              "data has earned, so that nobody can tell from them whether a prediction was asked "
-              "for. It cannot be changed or undone.",
+              "data has earned, so that nobody can tell from them what a prediction was about. "
+              "How many there are, and when, is public. It cannot be changed or undone.",
      .examples = "  fds privacy on shop.db --price-limit 0.01\n"
                  "  fds privacy on shop.db --price-limit 0.01 --per-customer 100 --epsilon 0.33\n",
      .own = on_own,

@@ -328,8 +328,10 @@ FDS_API fds_status fds_ledger_set_private(fds_ledger *ledger, const fds_params *
                                           uint64_t *index, fds_error *err);
 /* Draws the statements of all providers for a period that is over ("2026-11", "2026-11-17"), or does
  * nothing if that was done. The charge is on the disk before anything is drawn; a process that dies in
- * between leaves a charge, which the next call uses. The statements also cover days before the period
- * that no other has covered. *index (or NULL): their entry. */
+ * between leaves a charge, which the next call uses. What is drawn is kept in KEY.privacy-PERIOD beside
+ * the signing key, so that a ledger restored from a backup does not draw again; FDS_ERR_CONFLICT: such a
+ * file has statements that this ledger lacks, of other days or providers. The statements also cover days
+ * before the period that no other has covered. *index (or NULL): their entry. */
 FDS_API fds_status fds_ledger_release(fds_ledger *ledger, const char *period,
                                       const fds_events *events, uint64_t *index, fds_error *err);
 /* Units of an account that its owner may see, and that may be paid out: of a provider in a private
@@ -344,9 +346,11 @@ FDS_API fds_status fds_ledger_released_statements(const fds_ledger *ledger, uint
                                                   fds_ledger_release_function take, void *user,
                                                   fds_error *err);
 /* What was spent: {"private", "mechanism", "price_limit", "per_customer", "releases": [{"period", "from",
- * "to", "epsilon" or "rho", "entry", "released"}], "each": {...}, "together": {"epsilon", "rho", "delta",
- * "epsilon_at_delta"}}. "each" is of one release, which is all that a single prediction is in; "together"
- * of all, which a customer may be in. To be freed by fds_text_free. */
+ * "to", "epsilon" or "rho", "entry", "released"}], "each": {...}, "replaced": {...}, "several":
+ * [{"predictions", ...}], "together": {"epsilon", "rho", "delta", "epsilon_at_delta"}}. "each" is of one
+ * release, which is all that a single prediction is in, against a free one; "replaced" against any other;
+ * "several" of some predictions of one customer, where customers are not protected; "together" of all
+ * releases, which a customer may be in. To be freed by fds_text_free. */
 FDS_API fds_status fds_ledger_budget(const fds_ledger *ledger, double delta, char **json,
                                      fds_error *err);
 

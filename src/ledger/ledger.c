@@ -332,12 +332,11 @@ fds_status ledger_load(fds_ledger *l, fds_error *err) {
 }
 
 static fds_status load_key(fds_ledger *l, const char *key, fds_error *err) {
-    char path[FDS__PATH_MAX];
-    TRY(key_path(l, key, path, err));
-    TRY(log_key_load(path, &l->key, err));
+    TRY(key_path(l, key, l->key_path, err));
+    TRY(log_key_load(l->key_path, &l->key, err));
     if (strcmp(l->key.vkey, l->vkey) != 0)
         return fds__fail(err, FDS_ERR_CONFLICT, "%s is not the key of %s, which is signed by %s",
-                         path, l->path, l->vkey);
+                         l->key_path, l->path, l->vkey);
     return FDS_OK;
 }
 

@@ -13,7 +13,7 @@
  *   waiting.c   what is kept of predictions until the bank has answered
  *   runs.c      runs and their payees
  *   privacy.c   what a private ledger promises, shows and has spent
- *   release.c   new entries: statements with noise
+ *   release.c   new entries: statements with noise; drawn.c those that were drawn, beside the key
  *   look.c      one entry, statements and earnings for people
  *   list.c      many entries; sums of all
  *   export.c    the whole for other programs
@@ -304,6 +304,7 @@ struct fds_ledger {
     bool has_waiting; /* that of what waits for it */
     ledger_unit unit;
     char origin[LOG_NAME + 1], vkey[LOG_VKEY];
+    char key_path[FDS__PATH_MAX]; /* of a ledger that is written to */
     log_key key;
     ledger_state state;
     log_tree *tree;
@@ -491,6 +492,24 @@ typedef fds_status (*ledger_release_function)(void *user, const ledger_entry *re
                                               bool *is_over, fds_error *err);
 fds_status ledger_releases(const fds_ledger *ledger, ledger_release_function take, void *user,
                            fds_error *err);
+
+/* ---- drawn.c ---- */
+
+/* The statements of a period: of all providers, in the order of their accounts. */
+typedef struct ledger_drawn {
+    const char *period;
+    int64_t from, to; /* days */
+    const uint64_t *providers;
+    int64_t *statements; /* (count) */
+    size_t count;
+    bool is_drawn;
+} ledger_drawn;
+
+/* Sets is_drawn and the statements if they were drawn before. FDS_ERR_CONFLICT: other statements were,
+ * which the ledger does not know. */
+fds_status ledger_drawn_find(const fds_ledger *ledger, ledger_drawn *drawn, fds_error *err);
+/* Keeps them, once; they are on the disk when it returns. */
+fds_status ledger_drawn_keep(const fds_ledger *ledger, const ledger_drawn *drawn, fds_error *err);
 
 /* ---- release.c ---- */
 

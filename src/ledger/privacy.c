@@ -444,6 +444,24 @@ static json_t *cost_json(const ledger_privacy *p, uint64_t count, uint64_t cost_
     return fds__json_keep_if(root, ok);
 }
 
+/* What a period costs k predictions of one customer, all of which count: Laplace noise k times as much
+ * epsilon, Gaussian noise k^2 times as much rho. */
+static json_t *several_json(const ledger_privacy *p, double delta) {
+    static const uint64_t counts[] = {2, 5, 10};
+    json_t *list = json_array();
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        uint64_t k = counts[i];
+        json_t *one =
+            cost_json(p, 1, p->cost_nano * (p->mechanism == FDS__GAUSS ? k * k : k), delta);
+        bool ok = fds__json_put(one, "predictions", json_integer((json_int_t)k));
+        if (!fds__json_append(list, fds__json_keep_if(one, ok))) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
 fds_status fds_ledger_budget(const fds_ledger *l, double delta, char **json, fds_error *err) {
     const ledger_privacy *p = &l->state.privacy;
     spends s = {.list = json_array()};
@@ -462,6 +480,9 @@ fds_status fds_ledger_budget(const fds_ledger *l, double delta, char **json, fds
              fds__json_put(root, "per_customer", json_integer((json_int_t)p->per_customer)) &&
              /* a prediction is in one release, a customer in all of them */
              fds__json_put(root, "each", cost_json(p, 1, p->cost_nano, delta)) &&
+             /* twice as far in L1, by the root of 2 in L2 */
+             fds__json_put(root, "replaced", cost_json(p, 1, 2 * p->cost_nano, delta)) &&
+             (p->per_customer || fds__json_put(root, "several", several_json(p, delta))) &&
              fds__json_put(root, "together", cost_json(p, s.count, s.cost_nano, delta));
     char *text = ok ? fds__json_text(root, JSON_COMPACT) : NULL;
     json_decref(s.list);

@@ -2,8 +2,10 @@
  *
  * Statements with noise. All providers' statements of a period are drawn at once, and once: the charge
  * is an entry that is on the disk before the first random bit, the statements are an entry, and both
- * have keys by which there is only one of each. A process that dies between the two leaves a charge
- * without statements; the next call draws them for that charge. What it had drawn was seen by nobody.
+ * have keys by which there is only one of each. What was drawn is kept beside the signing key before it
+ * is entered (drawn.c), and is not drawn again, neither after a crash nor after an older copy of the
+ * ledger was restored. A process that dies between the charge and the keeping leaves a charge without
+ * statements; the next call draws them for that charge. What it had drawn was seen by nobody.
  *
  * The sums to which noise is added must change by no more than the price when one prediction does.
  * Shares of the ledger do not have that property: what rounding leaves is carried from one prediction to
@@ -214,28 +216,45 @@ static fds_status add_release(fds_ledger *l, release *r, const fds_posting *post
     return FDS_OK;
 }
 
-/* Sums, draws and enters the statements of what is paid for. */
-static fds_status draw(fds_ledger *l, release *r, const fds_events *events, uint64_t *index,
+/* Adds the noise to the sums, and keeps what comes out before it is entered. */
+static fds_status draw(const fds_ledger *l, ledger_drawn *d, const fds_events *events,
                        fds_error *err) {
-    size_t accounts = l->state.account_count, count = 0;
-    OWNED int64_t *sums = NULL, *earned = NULL;
+    OWNED int64_t *sums = NULL;
+    TRY(NEW(sums, l->state.account_count, err));
+    TRY(ledger_private_sums(l, d->from, d->to, events, sums, err));
+    for (size_t i = 0; i < d->count; i++)
+        d->statements[i] = sums[d->providers[i]];
+    TRY(ledger_private_draw(&l->state.privacy, l->bits, d->statements, d->count, d->statements,
+                            err));
+    return ledger_drawn_keep(l, d, err);
+}
+
+/* Pays for the statements, draws and enters them; what was paid for or drawn before is not again. */
+static fds_status release_period(fds_ledger *l, release *r, const fds_events *events,
+                                 uint64_t *index, fds_error *err) {
+    size_t accounts = l->state.account_count;
+    OWNED int64_t *statements = NULL, *earned = NULL;
     OWNED uint64_t *providers = NULL;
     OWNED fds_posting *postings = NULL;
-    TRY(NEW(sums, accounts, err));
+    TRY(NEW(statements, accounts, err));
     TRY(NEW(earned, accounts, err));
     TRY(NEW(providers, accounts, err));
     TRY(NEW(postings, 2 * accounts + 1, err));
-    TRY(ledger_private_sums(l, r->from, r->to, events, sums, err));
-    TRY(ledger_earned_between(l, r->from, r->to, earned, err));
+    ledger_drawn d = {r->period, r->from, r->to, providers, statements, 0, false};
     for (size_t i = 0; i < accounts; i++)
-        if (l->state.accounts[i].kind == FDS_ACCOUNT_PROVIDER) {
-            sums[count] = sums[i];
-            providers[count++] = i;
-        }
-    TRY(ledger_private_draw(&l->state.privacy, l->bits, sums, count, sums, err));
-    TRY(make_postings(l, providers, count, earned, sums, postings, err));
+        if (l->state.accounts[i].kind == FDS_ACCOUNT_PROVIDER)
+            providers[d.count++] = i;
+    TRY(ledger_drawn_find(l, &d, err));
+    if (!l->state.privacy.is_spent) {
+        TRY(ledger_begin(l, err));
+        TRY(ledger_end(l, add_spend(l, r, err), err));
+    }
+    if (!d.is_drawn)
+        TRY(draw(l, &d, events, err));
+    TRY(ledger_earned_between(l, r->from, r->to, earned, err));
+    TRY(make_postings(l, providers, d.count, earned, statements, postings, err));
     TRY(ledger_begin(l, err));
-    return ledger_end(l, add_release(l, r, postings, 2 * count + 1, index, err), err);
+    return ledger_end(l, add_release(l, r, postings, 2 * d.count + 1, index, err), err);
 }
 
 /* The period must be over, and after all that was released. */
@@ -280,11 +299,7 @@ fds_status fds_ledger_release(fds_ledger *l, const char *period, const fds_event
         TRY(check_period(l, &r, err));
         ledger_day_text(r.from, r.from_text);
         ledger_day_text(r.to, r.to_text);
-        if (!p->is_spent) {
-            TRY(ledger_begin(l, err));
-            TRY(ledger_end(l, add_spend(l, &r, err), err));
-        }
-        status = draw(l, &r, events, &number, err);
+        status = release_period(l, &r, events, &number, err);
     }
     TRY(status);
     if (index)

@@ -21,7 +21,7 @@ sys.argv[1:2] = [FDS_PATH]
 sys.path.insert(0, str(ROOT / "cli"))
 from harness import Skip, fds, main, refused, test  # noqa: E402
 
-CALLS = "pwrite64,write,fsync,fdatasync,ftruncate,unlink,getrandom"
+CALLS = "pwrite64,write,fsync,fdatasync,ftruncate,unlink,getrandom,?link,?linkat"
 PERIOD = "2096-10"  # the ledger's clock is far ahead of this machine's: periods are over by it
 ASK = ["ledger", "statement", "shop.db", "north", "--private", "--period", PERIOD]
 
@@ -78,8 +78,11 @@ def the_budget_is_what_was_charged():
     report = json.loads(fds("privacy", "budget", "shop.db", "--json")[0])
     assert [(r["period"], r["epsilon"], r["released"]) for r in report["releases"]] == [(PERIOD, 1.0, True)], report
     assert report["together"]["epsilon"] == 1 and report["together"]["rho"] == 0.5
+    assert report["each"]["epsilon"] == 1 and report["replaced"]["epsilon"] == 2
+    assert [(r["predictions"], r["epsilon"]) for r in report["several"]] == [(2, 2), (5, 5), (10, 10)], report
     out = fds("privacy", "budget", "shop.db", "--delta", "1e-5")[0]
     assert "together    epsilon 1, or (1, 1e-05)" in out, out
+    assert "replaced    epsilon 2, or (2, 1e-05)" in out and "How many predictions there were" in out, out
     refused(["privacy", "budget", "shop.db", "--delta", "2"], 2, "--delta", "below 1")
 
 
@@ -122,6 +125,11 @@ def the_charge_is_on_the_disk_before_the_first_random_bit():
     synced = [i for i, line in enumerate(lines) if re.search(r"f(data)?sync\(.*= 0", line)]
     assert drawn and synced
     assert synced[0] < drawn[0] < synced[-1], (synced, drawn)
+    # what was drawn is beside the key, and synced, before the release is written
+    kept = [i for i, line in enumerate(lines) if re.search(r"\blink(at)?\(.*\.privacy-.*= 0", line)]
+    written = [i for i, line in enumerate(lines) if i > drawn[-1] and "pwrite64(" in line]
+    assert len(kept) == 1 and drawn[-1] < kept[0] < written[0], (drawn, kept, written)
+    assert any(kept[0] < i < written[0] for i in synced), (kept, synced, written)
 
 
 @test
@@ -153,6 +161,24 @@ def killed_at_any_system_call_it_charges_once_and_draws_once():
     print(f"# {kills} kills; {charged} left a charge without statements, which the next call drew")
     assert kills > 20 and charged > 3, (kills, charged)
     assert len(statements) > 5  # different draws, each the only one of its ledger
+
+
+@test
+def a_restored_backup_draws_nothing_again():
+    make()
+    backup = pathlib.Path("shop.db").read_bytes()
+    first = fds(*ASK)[0].splitlines()[0].split(" (")[0]
+    assert os.stat(f"shop.db.key.privacy-{PERIOD}").st_mode & 0o777 == 0o600
+    for _ in range(2):
+        pathlib.Path("shop.db").write_bytes(backup)
+        assert kinds()["release"] == 0
+        assert fds(*ASK)[0].splitlines()[0].split(" (")[0] == first
+        count = kinds()
+        assert count["privacy"] == 2 and count["release"] == 1, count
+    # without the file nothing is known of the first draw
+    pathlib.Path("shop.db").write_bytes(backup)
+    os.remove(f"shop.db.key.privacy-{PERIOD}")
+    assert fds(*ASK)[0].splitlines()[0].split(" (")[0] != first
 
 
 # ---- others' programs ----

@@ -265,6 +265,40 @@ static void a_customer_moves_the_sums_by_m_prices(void **state) {
     assert_true(moved <= most && moved > most - 5 * PAYEES);
 }
 
+/* Of each customer five count. The first prediction is `who`'s; it pays north or south. */
+static void sums_with(const char *name, const char *who, int64_t amount, int north,
+                      int64_t out[PAYEES]) {
+    const char *const pairs[] = {"price_limit", "0.01", "per_customer", "5", NULL};
+    set_day("2096-10-05");
+    fds_ledger *l = private_ledger(name, pairs);
+    predict(l, who, amount, north, !north, 0);
+    for (int i = 0; i < 4; i++)
+        predict(l, "acme", 10000, 0, 0, 1);
+    predict(l, "acme", 10000, 0, 1, 0);
+    for (int i = 0; i < 4; i++)
+        predict(l, "bolt", 10000, 0, 0, 1);
+    predict(l, "bolt", 10000, 1, 0, 0);
+    sums_of(l, out);
+    fds_ledger_close(l);
+}
+
+/* Numbers of predictions are public: what matters is what one of them is replaced by. */
+static void a_replaced_prediction_moves_the_sums_by_one_two_or_four_prices(void **state) {
+    (void)state;
+    const int64_t price = INT64_C(10000) << LEDGER_GRID;
+    int64_t before[PAYEES], after[PAYEES];
+    sums_with("a.db", "acme", 10000, true, before);
+    sums_with("b.db", "acme", 0, true, after); /* a free one takes its place: it counts too */
+    assert_true(distance(before, after) == price);
+    sums_with("c.db", "acme", 10000, false, after);
+    assert_true(distance(before, after) == 2 * price);
+    assert_true(llabs(before[0] - after[0]) == price); /* to one provider */
+    sums_with("d.db", "bolt", 10000, false,
+              after); /* another one of each begins or ends to count */
+    assert_true(distance(before, after) == 4 * price);
+    assert_true(llabs(before[0] - after[0]) == 2 * price);
+}
+
 /* ---- what is refused ---- */
 
 static void what_breaks_the_guarantee_is_refused(void **state) {
@@ -465,6 +499,52 @@ static void a_charge_without_release_is_used_by_the_next_call(void **state) {
     fds_ledger_close(l);
 }
 
+/* Statements that another copy of the ledger has drawn, as it keeps them beside the key. */
+static void put_drawn(const fds_ledger *l, const char *period, const char *from, const char *to,
+                      const char *statements) {
+    fds_error err = {0};
+    char path[700], text[300];
+    snprintf(path, sizeof path, "%.600s.privacy-%s", l->key_path, period);
+    snprintf(text, sizeof text,
+             "{\"privacy\":\"drawn\",\"period\":\"%s\",\"from\":\"%s\",\"to\":\"%s\","
+             "\"statements\":%s}",
+             period, from, to, statements);
+    remove(path);
+    expect_ok(fds__file_write_secret(path, text, strlen(text), &err), &err);
+}
+
+/* A ledger that was restored from a backup enters what was drawn, and draws nothing. */
+static void what_was_drawn_is_not_drawn_again(void **state) {
+    (void)state;
+    fds_error err = {0};
+    const fds__bits none = {.fill = no_bits};
+    fds_ledger *l = october();
+    uint64_t size = fds_ledger_size(l);
+    l->bits = &none;
+    put_drawn(l, "2096-10", "2096-10-05", "2096-10-31", "{\"north\":11,\"south\":-7}");
+    assert_int_equal(fds_ledger_release(l, "2096-10", NULL, NULL, &err), FDS_ERR_CONFLICT);
+    assert_non_null(strstr(err.text, "l.db.key.privacy-2096-10"));
+    assert_non_null(strstr(err.text, "other providers"));
+    put_drawn(l, "2096-10", "2096-10-05", "2096-10-31", "{");
+    assert_int_equal(fds_ledger_release(l, "2096-10", NULL, NULL, &err), FDS_ERR_FORMAT);
+    put_drawn(l, "2096-10", "2096-10-05", "2096-10-31", "[]");
+    assert_int_equal(fds_ledger_release(l, "2096-10", NULL, NULL, &err), FDS_ERR_CORRUPT);
+    /* more days than this copy would release: an earlier release is lost as well */
+    put_drawn(l, "2096-10", "2096-10-09", "2096-10-31", "{}");
+    assert_int_equal(fds_ledger_release(l, "2096-10", NULL, NULL, &err), FDS_ERR_CONFLICT);
+    assert_non_null(strstr(err.text, "older copy"));
+    assert_true(fds_ledger_size(l) == size); /* nothing was charged for these */
+    put_drawn(l, "2096-10", "2096-10-05", "2096-10-31", "{\"north\":11,\"south\":-7,\"west\":3}");
+    set_day("2096-12-01"); /* nor can the next period take its days */
+    assert_int_equal(fds_ledger_release(l, "2096-11", NULL, NULL, &err), FDS_ERR_CONFLICT);
+    assert_non_null(strstr(err.text, "release 2096-10 first"));
+    expect_ok(fds_ledger_release(l, "2096-10", NULL, NULL, &err), &err);
+    assert_true(fds_ledger_size(l) == size + 2);
+    assert_true(stated(l, "north", "2096-10") == 11 && stated(l, "south", "2096-10") == -7);
+    verify(l);
+    fds_ledger_close(l);
+}
+
 /* Gaussian noise of a budget (epsilon, delta), which twelve periods add up. */
 static void a_gaussian_ledger_counts_rho(void **state) {
     (void)state;
@@ -486,6 +566,16 @@ static void a_gaussian_ledger_counts_rho(void **state) {
     json_t *root = json_loads(json, 0, NULL);
     double rho = json_number_value(json_object_get(json_object_get(root, "together"), "rho"));
     assert_true(fabs(rho - 2 * p.rho) < 1e-12);
+    /* k predictions of a customer cost k^2 rho, not k epsilon; another prediction 2 rho */
+    const double counts[] = {2, 5, 10}, epsilons[] = {2.11, 5.84, 13.2};
+    for (size_t i = 0; i < COUNT(counts); i++) {
+        const json_t *row = json_array_get(json_object_get(root, "several"), i);
+        double epsilon = json_number_value(json_object_get(row, "epsilon_at_delta"));
+        assert_true(json_number_value(json_object_get(row, "predictions")) == counts[i]);
+        assert_true(fabs(epsilon - epsilons[i]) < 0.05);
+    }
+    const json_t *replaced = json_object_get(root, "replaced");
+    assert_true(fabs(json_number_value(json_object_get(replaced, "rho")) - 2 * p.rho) < 1e-12);
     json_decref(root);
     fds_text_free(json);
     verify(l);
@@ -563,10 +653,12 @@ int main(void) {
         TEST(shares_that_carry_move_by_more_than_the_price),
         TEST(sums_in_floating_point_move_by_more_than_the_price),
         TEST(a_customer_moves_the_sums_by_m_prices),
+        TEST(a_replaced_prediction_moves_the_sums_by_one_two_or_four_prices),
         TEST(what_breaks_the_guarantee_is_refused),
         TEST(providers_see_releases_only),
         TEST(a_fault_at_any_moment_charges_once),
         TEST(a_charge_without_release_is_used_by_the_next_call),
+        TEST(what_was_drawn_is_not_drawn_again),
         TEST(a_gaussian_ledger_counts_rho),
         TEST(verify_finds_a_forged_release),
         TEST(verify_takes_a_right_one),
