@@ -297,7 +297,7 @@ static fds_status join_samples(fds_run *run, size_t players, const uint32_t *par
     return FDS_OK;
 }
 
-fds_status fds__run_join(fds_run *run, const char *clusters, fds_error *err) {
+fds_status fds__run_join(fds_run *run, const fds__blob *clusters, fds_error *err) {
     OWNED uint32_t *part_of = NULL;
     fds__run_info *info = &run->record.info;
     const size_t players = info->players;
