@@ -267,6 +267,8 @@ static fds_status open_joined(fds_run *run, size_t players, const uint32_t *part
     if (!run->plans.all)
         TRY(fds__fit_plans_make(&r->settings, players, r->groups, &run->plans, err));
     fds_status status = FDS_ERR_USAGE;
+    fds__bank_free(run->bank); /* of single players */
+    run->bank = NULL;
     if (r->info.has_bank) {
         TRY(open_models(run, run->plans.all, NULL, run->threads, &run->bank, err));
         status = fds__bank_join(run->bank, part_of, r->info.players, &why);
