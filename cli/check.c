@@ -60,7 +60,7 @@ static fds_status check_inputs(const char *option, const char *path, const struc
     struct stat of_input;
     for (size_t i = 0; i <= args->more_count; i++) {
         const char *input = i ? args->more[i - 1] : args->operand;
-        if (stat(input, &of_input) == 0 && about->st_dev == of_input.st_dev &&
+        if (input && stat(input, &of_input) == 0 && about->st_dev == of_input.st_dev &&
             about->st_ino == of_input.st_ino)
             return cli_fail(err, FDS_ERR_USAGE, "%s %s: this file is an input; choose another name",
                             option, path);

@@ -46,7 +46,7 @@ static void print_correction(const cli_args *args, const json_t *correction) {
     }
     const char *reason[] = {cli_get_text(correction, "reason")};
     char *quoted = cli_quote(1, reason);
-    printf(" \\\n      --reason %s --operators NAME,NAME\n", quoted ? quoted : reason[0]);
+    printf(" \\\n      --reason %s \\\n      --operators NAME,NAME\n", quoted ? quoted : reason[0]);
     free(quoted);
 }
 
@@ -67,8 +67,7 @@ static void print_text(const cli_args *args, const json_t *report) {
         printf("%-9s %-8s ", cli_get_text(check, "check"), cli_get_text(check, "verdict"));
         cli_wrap(cli_get_text(check, "answer"), 19, 19);
     }
-    printf("\n%s entries, %s audited predictions; a check alarms falsely with probability %g at "
-           "most\n",
+    printf("\n%s entries, %s audited predictions; false alarms of a check: %g at most\n",
            cli_count(cli_get_count(report, "entries"), count),
            cli_count(cli_get_count(report, "audited"), audited), cli_get_number(report, "alpha"));
     if (correction_of(report))
@@ -77,13 +76,23 @@ static void print_text(const cli_args *args, const json_t *report) {
 
 /* ---- files ---- */
 
+/* Whole, or not at all. */
 static fds_status write_file(const char *path, const char *text, fds_error *err) {
-    FILE *file = fopen(path, "w");
+    size_t size = strlen(path) + sizeof ".part";
+    char *aside = cli_alloc(size, 1, err);
+    if (!aside)
+        return FDS_ERR_NOMEM;
+    snprintf(aside, size, "%s.part", path);
+    FILE *file = fopen(aside, "w");
     bool is_written = file && fputs(text, file) >= 0;
     if (file && fclose(file) != 0)
         is_written = false;
-    return is_written ? FDS_OK
-                      : cli_fail(err, FDS_ERR_IO, "cannot write %s: %s", path, strerror(errno));
+    if (!is_written || rename(aside, path) != 0)
+        cli_fail(err, FDS_ERR_IO, "cannot write %s: %s", path, strerror(errno));
+    if (err->status != FDS_OK)
+        remove(aside);
+    free(aside);
+    return err->status;
 }
 
 static fds_status write_files(const cli_args *args, const char *text, const json_t *report,
@@ -98,8 +107,11 @@ static fds_status write_files(const cli_args *args, const char *text, const json
     const json_t *correction = correction_of(report);
     if (!args->proposal || !correction)
         return FDS_OK;
-    char *proposal = json_dumps(correction, JSON_INDENT(2));
-    fds_status status = proposal ? write_file(args->proposal, proposal, err) : FDS_ERR_NOMEM;
+    char *proposal = json_dumps(correction, JSON_INDENT(2)), *line = NULL;
+    if (proposal && (line = cli_alloc(strlen(proposal) + 2, 1, err)))
+        sprintf(line, "%s\n", proposal);
+    fds_status status = line ? write_file(args->proposal, line, err) : FDS_ERR_NOMEM;
+    free(line);
     free(proposal);
     return status;
 }
@@ -139,6 +151,10 @@ static fds_status run(cli_args *args, fds_error *err) {
     char *checks = NULL, *text = NULL;
     if (!args->ledger)
         return cli_fail(err, FDS_ERR_USAGE, "name the ledger: --ledger LEDGER");
+    if (args->report)
+        CLI_TRY(cli_check_output("--report", args->report, NULL, args, err));
+    if (args->proposal)
+        CLI_TRY(cli_check_output("--proposal", args->proposal, NULL, args, err));
     if (args->operand && !(checks = join_checks(args, err)))
         return FDS_ERR_NOMEM;
     fds_status status = fds_ledger_open(args->ledger, FDS_LEDGER_READ, NULL, &ledger, err);

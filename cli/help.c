@@ -134,14 +134,14 @@ void cli_help_all(void) {
         snprintf(call, sizeof call, "%s %s", cli_commands[i]->name,
                  cli_commands[i]->operand ? cli_commands[i]->operand : "");
         if (strncmp(call, "ledger ", 7) != 0) /* too many to be listed here */
-            cli_wrap(cli_commands[i]->summary, printf("  fds %-18s", call), 24);
+            cli_wrap(cli_commands[i]->summary, printf("  fds %-22s", call), 28);
     }
-    printf("  fds ledger COMMAND    keep accounts of customers and providers: see\n"
-           "                        fds ledger --help\n");
+    printf("  fds ledger COMMAND        keep accounts of customers and providers: see\n"
+           "                            fds ledger --help\n");
     printf("\n"
-           "  fds help COMMAND      a command's options, with examples\n"
-           "  fds version           the version, and what the engine runs on\n"
-           "  fds completion SHELL  completion for bash, zsh or fish\n\n"
+           "  fds help COMMAND          a command's options, with examples\n"
+           "  fds version               the version, and what the engine runs on\n"
+           "  fds completion SHELL      completion for bash, zsh or fish\n\n"
            "Example:\n"
            "  fds data get mnist\n"
            "  fds fit mnist --players 100 -o mnist.run\n"

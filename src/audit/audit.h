@@ -106,8 +106,11 @@ typedef struct audit_party {
     char *name;
     double needed; /* e-value of an alarm */
     audit_bet under, over;
-    audit_bound low, high; /* of owed - paid, as a share of the greatest amount; of its negative */
+    double greatest,
+        greatest_before;   /* difference of shares, in this window and in the one before */
+    audit_bound low, high; /* of owed - paid in units; of its negative */
     double paid, owed;     /* units */
+    double corrected;      /* units, by corrections that audits proposed */
     double e, best;
     uint64_t alarm_at;
     uint64_t predictions;
@@ -140,8 +143,8 @@ typedef struct audit_pair { /* of a customer and a provider */
     double shares, usual; /* sums of its shares; of their means at these times */
 } audit_pair;
 typedef struct audit_customer {
-    uint64_t account, predictions;
-    audit_pair *pairs; /* (pair_count) by provider */
+    uint64_t account, predictions, tested;
+    audit_pair *pairs; /* (pair_count) by provider; none yet for the first predictions */
     size_t pair_count;
     char *name;      /* or NULL */
     double weight;   /* its share of alpha */
@@ -172,19 +175,21 @@ struct fds_auditor {
     size_t validation_count;
     /* over audited predictions */
     uint64_t audited, truth_count, first_audited, last_audited;
-    double most_amount, audited_units;
+    double audited_units;
     double misallocated, inside, ranks; /* sums of shares */
+    double compared, levels;            /* the same where the level is known, and of the levels */
     audit_bet truth, coverage, drift;
     audit_bound truth_low;
     /* over all predictions */
     uint64_t predictions;
     double paid_units;
     audit_customer *customers;
-    size_t customer_count, customer_capacity;
+    size_t customer_count, customer_capacity, pair_count;
     size_t *slots, slot_count; /* customers: number + 1 at a place by hash, 0: none */
     /* where reading goes on, and what it has read */
     uint64_t next_entry, next_row;
     int decimals;
+    bool is_private;
     char currency[4], name[FDS__PATH_MAX];
     char *ledger_fault; /* what verification has found; "": nothing; NULL: it was not done */
     uint64_t days;      /* whose secrets were checked */
@@ -216,6 +221,7 @@ fds_status audit_read_runs(fds_auditor *auditor, const char *folders, fds_error 
 /* ---- corrections.c ---- */
 
 enum { AUDIT_MONEY = 40 };
+#define AUDIT_REASON "audit " /* the reason of every correction begins with it */
 /* "12.345678", in the ledger's decimals. */
 void audit_units_text(const fds_auditor *auditor, int64_t units, char out[AUDIT_MONEY]);
 

@@ -4,10 +4,12 @@
  *
  * c_i is the share of payee i of the amount as it was paid, o_i as the bank says, both by the rule of
  * payments and without what rounding carries. Each prediction counts with the weight w: its amount over
- * the greatest so far.
+ * the mean of those before, at most MOST_WEIGHT, so that a dear one does not make all others small.
  *
  *   truth     1/2 sum |c_i - o_i|, against the level at fit time
- *   provider  o_i - c_i, for each payee in both directions; tolerated: a share of 1/payees
+ *   provider  o_i - c_i, for each payee in both directions; tolerated: a share of 1/payees. Differences
+ *             are cut off at CUT times the greatest of the last WINDOW to 2 WINDOW predictions: so what
+ *             a bet can lose is known before, whatever the payee got
  *   groups    the same for sums over the members of a group
  *   coverage  the probability that the true values are within the stated intervals
  *   drift     the rank of the input's score among those of the calibrated inputs and later ones
@@ -27,6 +29,12 @@ const char *fds_audit_check_name(size_t i) { return i < AUDIT_KINDS ? audit_name
 #define NOMINAL_Z 1.959964   /* of a 95 % interval */
 #define LEAST_COVERAGE 0.9   /* that is no reason for an alarm: docs/accuracy.md has 92 to 99 % */
 #define LEAST_SIGNED (-20.0) /* share by the policy signed (pay/divide.c) */
+#define MOST_WEIGHT 4.0
+#define CUT 1.5
+enum {
+    WINDOW = 512,
+    LEARNING = 64
+}; /* predictions; the first ones only show how large differences are */
 
 /* ---- creating ---- */
 
@@ -243,26 +251,40 @@ static void take_truth(fds_auditor *a, const audit_run *run, uint64_t entry, dou
         moved += fabs(a->paid[i] - a->owed[i]) / 2;
     a->misallocated += moved;
     a->truth_count++;
-    audit_bound_step(&a->truth_low, moved, 0, a->alpha);
     if (isnan(run->level))
         return;
+    audit_bound_step(&a->truth_low, moved, 0, a->alpha);
+    a->compared += moved;
+    a->levels += run->level;
     c->predictions++;
     audit_bet_mean(&a->truth, weight * (moved - limit), weight * limit);
     audit_check_note(c, entry, audit_bet_value(&a->truth), 1 / a->alpha);
 }
 
-/* A party that was owed o of the amount and got c; slack: the difference that is tolerated. */
+/* Bets that a party lacks more than the slack of each amount, and that it got more than that too much. */
+static void bet_on(audit_party *p, double lacks, double slack, double weight) {
+    double most = CUT * MAX(p->greatest, p->greatest_before);
+    double cut = MAX(-most, MIN(lacks, most)), low = weight * (most + slack);
+    if (p->predictions >= LEARNING) {
+        audit_bet_mean(&p->under, weight * (cut - slack), low);
+        audit_bet_mean(&p->over, weight * (-cut - slack), low);
+    }
+    p->greatest = MAX(p->greatest, fabs(lacks));
+    if (++p->predictions % WINDOW == 0) {
+        p->greatest_before = p->greatest;
+        p->greatest = 0;
+    }
+}
+
+/* A party that was owed o of the units and got c. */
 static void take_party(fds_auditor *a, audit_party *p, double least, double weight, double units,
                        uint64_t entry) {
-    double c = p->paid_share, o = p->owed_share, slack = a->tolerance * p->equal_share;
-    double level = 1 / p->needed / 2;
-    audit_bet_mean(&p->under, weight * (o - c - slack), weight * (c - least + slack));
-    audit_bet_mean(&p->over, weight * (c - o - slack), weight * (o - least + slack));
-    audit_bound_step(&p->low, weight * (o - c), weight * (c - least), level);
-    audit_bound_step(&p->high, weight * (c - o), weight * (o - least), level);
+    double c = p->paid_share, o = p->owed_share, level = 1 / p->needed / 2;
+    bet_on(p, o - c, a->tolerance * p->equal_share, weight);
+    audit_bound_step(&p->low, units * (o - c), units * (c - least), level);
+    audit_bound_step(&p->high, units * (c - o), units * (o - least), level);
     p->paid += c * units;
     p->owed += o * units;
-    p->predictions++;
     p->e = (audit_bet_value(&p->under) + audit_bet_value(&p->over)) / 2;
     p->best = MAX(p->best, p->e / p->needed);
     if (p->e >= p->needed && p->alarm_at == LEDGER_NONE)
@@ -354,9 +376,9 @@ static void take_drift(fds_auditor *a, audit_run *run, const fds_audit_predictio
 static fds_status take_audited(fds_auditor *a, audit_run *run, const fds_audit_prediction *p,
                                fds_error *err) {
     TRY(audit_divide(a, run, p->bank, a->owed, err));
-    double units = (double)p->amount;
-    a->most_amount = MAX(a->most_amount, units);
-    double weight = a->most_amount > 0 ? units / a->most_amount : 1;
+    double units = (double)p->amount,
+           usual = a->audited ? a->audited_units / (double)a->audited : units;
+    double weight = usual > 0 ? MIN(units / usual, MOST_WEIGHT) : 1;
     a->audited++;
     a->audited_units += units;
     a->first_audited = a->first_audited == LEDGER_NONE ? p->entry : a->first_audited;

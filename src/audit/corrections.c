@@ -5,7 +5,8 @@
  * Audited predictions are a random sample of all. What a party was paid too little or too much in the
  * sample, times all money over the money of the sample, is the estimate for all of them. A party that
  * alarms gets it; those who differ in the other direction pay for it, each in proportion to its own
- * difference. */
+ * difference. What earlier corrections of audits gave is taken off. A private ledger takes no correction
+ * that names single payments. */
 #include "audit/audit.h"
 
 #include <math.h>
@@ -25,7 +26,7 @@ void audit_units_text(const fds_auditor *a, int64_t units, char out[AUDIT_MONEY]
 /* What a provider lacks in all predictions: an estimate. */
 static double lacks(const fds_auditor *a, const audit_party *p) {
     double scale = a->audited_units > 0 ? MAX(a->paid_units / a->audited_units, 1) : 1;
-    return scale * (p->owed - p->paid);
+    return scale * (p->owed - p->paid) - p->corrected;
 }
 
 /* Of a check of groups, the members of those that alarm. */
@@ -81,7 +82,7 @@ static json_t *list_postings(const fds_auditor *a, const int64_t *units) {
 json_t *audit_correction(const fds_auditor *a, audit_kind kind) {
     OWNED int64_t *units = NULL;
     char reason[200];
-    if (a->checks[kind].alarm_at == LEDGER_NONE || !a->provider_count)
+    if (a->checks[kind].alarm_at == LEDGER_NONE || !a->provider_count || a->is_private)
         return json_null();
     units = fds__alloc_zero(a->provider_count, sizeof *units);
     if (!units)
@@ -89,7 +90,7 @@ json_t *audit_correction(const fds_auditor *a, audit_kind kind) {
     if (!balance(a, kind, units))
         return json_null();
     snprintf(reason, sizeof reason,
-             "audit %s: what %llu audited predictions (entries %llu to %llu) show for all",
+             AUDIT_REASON "%s: what %llu audited predictions (entries %llu to %llu) show for all",
              audit_names[kind], (unsigned long long)a->audited,
              (unsigned long long)a->first_audited, (unsigned long long)a->last_audited);
     json_t *postings = list_postings(a, units);

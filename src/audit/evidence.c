@@ -11,8 +11,8 @@
  * of such capitals with fixed weights, and here there are several stakes, as nobody knows the best one,
  * and several beginnings, at steps 0, 128, 256, 512, ...: what goes wrong late is found although earlier
  * stakes were lost. Beginning j has the weight 1/((j+1)(j+2)); what has not begun keeps its capital.
- * scale_t is twice the mean of earlier bounds low, but at least low_t: stakes then suit the usual size
- * of x, and are reduced where more could be lost.
+ * scale_t is the mean of earlier bounds low, but at least low_t: stakes then suit the usual size of x,
+ * and are reduced where more could be lost.
  *
  * Bounds of a mean (predictable plug-in empirical Bernstein, the same paper, theorem 2; one-sided: Fan,
  * Grama and Liu 2015). For x_t >= -low_t and any predictable m_t, the product of
@@ -87,7 +87,7 @@ double audit_bet_value(const audit_bet *b) {
 
 void audit_bet_mean(audit_bet *b, double x, double low) {
     double factors[AUDIT_STAKES];
-    double usual = b->steps ? 2 * b->lows / (double)b->steps : 0, scale = MAX(usual, low);
+    double usual = b->steps ? b->lows / (double)b->steps : 0, scale = MAX(usual, low);
     assert(x >= -low * (1 + 1e-9));
     for (int s = 0; s < AUDIT_STAKES; s++)
         factors[s] = scale > 0 ? 1 + stakes[s] * x / scale : x > 0 ? 1 + stakes[s] : 1;

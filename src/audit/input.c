@@ -61,51 +61,25 @@ fds_status audit_read_groups(fds_auditor *a, const char *path, fds_error *err) {
 
 /* ---- validation.json ---- */
 
-static fds_status read_scores(const char *path, const json_t *list, audit_validation *v,
-                              fds_error *err) {
-    size_t count = json_array_size(list);
-    TRY(NEW(v->scores, count + 1, err));
-    for (size_t i = 0; i < count; i++) {
-        const json_t *score = json_array_get(list, i);
-        if (!json_is_number(score))
-            return fds__fail(err, FDS_ERR_FORMAT, "%s: drift.scores: entry %zu is no number", path,
-                             i);
-        v->scores[v->count++] = json_number_value(score);
-    }
-    return FDS_OK;
-}
+#define LEVEL_ERRORS 2 /* standard errors by which the level at fit time may be too low */
 
-/* A run without the file was fitted by an earlier version: nothing is known of it. */
-static fds_status read_validation(const char *folder, audit_validation *v, fds_error *err) {
-    char path[FDS__PATH_MAX + 32];
-    json_t *root = NULL;
-    snprintf(path, sizeof path, "%s/validation.json", folder);
-    fds_status status = fds__json_read(path, MOST_BYTES, &root, err);
-    if (status == FDS_ERR_NOT_FOUND)
-        return FDS_OK;
-    TRY(status);
-    const json_t *level = json_object_get(root, "misallocation");
-    v->level = json_is_number(level) ? json_number_value(level) : (double)NAN;
-    if (v->level < 0 || v->level > 1)
-        status = fds__fail(err, FDS_ERR_FORMAT, "%s: misallocation must be from 0 to 1", path);
-    if (status == FDS_OK)
-        status =
-            read_scores(path, json_object_get(json_object_get(root, "drift"), "scores"), v, err);
-    json_decref(root);
-    return status;
-}
-
-/* The identity of a run in ledgers: the SHA-256 of its description, run.json as it is read. */
+/* The identity of a run in ledgers: the SHA-256 of its description, run.json as it is read. Of a run that
+ * was fitted by an earlier version nothing is known. */
 static fds_status read_run(fds_auditor *a, const char *folder, fds_error *err) {
     audit_validation *v = &a->validations[a->validation_count];
+    fds__validation found;
     fds_run *run;
     TRY(fds__run_open(folder, 1, &run, err));
     const char *text = fds_run_describe(run);
     *v = (audit_validation){.level = NAN};
     fds_sha256_hex(text, strlen(text), v->sha256);
-    fds_run_free(run);
     a->validation_count++;
-    return read_validation(folder, v, err);
+    fds_status status = fds__run_validation(run, &found, err);
+    fds_run_free(run);
+    TRY(status);
+    double error = isnan(found.misallocation_error) ? 0 : found.misallocation_error;
+    v->level = found.misallocation + LEVEL_ERRORS * error; /* NaN: it is not known */
+    return fds__validation_scores(folder, &v->scores, &v->count, err);
 }
 
 fds_status audit_read_runs(fds_auditor *a, const char *folders, fds_error *err) {

@@ -93,12 +93,38 @@ static fds_status name_customer(fds_auditor *a, const fds_ledger *l, fds_error *
 
 /* ---- entries ---- */
 
+/* What a correction that an audit proposed gave to each provider. */
+static fds_status take_correction(reader *r, const ledger_entry *e, fds_error *err) {
+    const ledger_state *s = &r->ledger->state;
+    json_t *root = NULL;
+    TRY(fds__json_parse("a correction", e->text ? e->text : "", e->text ? strlen(e->text) : 0,
+                        &root, err));
+    const char *reason = json_string_value(json_object_get(root, "reason"));
+    bool is_ours = reason && strncmp(reason, AUDIT_REASON, strlen(AUDIT_REASON)) == 0;
+    json_decref(root);
+    if (!is_ours)
+        return FDS_OK;
+    ledger_parts parts = {0};
+    fds_status status = ledger_parts_postings(&parts, e, s, err);
+    for (size_t i = 0; status == FDS_OK && i < parts.count; i++) {
+        const char *name = s->accounts[parts.postings[i].account].name;
+        const json_t *place = json_object_get(r->auditor->provider_of, name);
+        if (place)
+            r->auditor->providers[json_integer_value(place)].corrected +=
+                (double)parts.postings[i].units;
+    }
+    ledger_parts_free(&parts);
+    return status;
+}
+
 static fds_status take_entry(reader *r, const ledger_entry *e, fds_error *err) {
     fds_audit_prediction p;
     if (e->index != r->auditor->next_entry)
         return ledger_fail(r->ledger, err, "entry %llu is missing",
                            (unsigned long long)r->auditor->next_entry);
     r->auditor->next_entry++;
+    if (e->kind == LEDGER_CORRECTION)
+        return take_correction(r, e, err);
     if (e->kind != LEDGER_PREDICTION)
         return FDS_OK;
     TRY(fill(r, e, &p, err));
@@ -162,6 +188,7 @@ static fds_status take_rows(reader *r, size_t most, bool *is_over, fds_error *er
 
 static void take_names(fds_auditor *a, const fds_ledger *l) {
     a->decimals = l->unit.decimals;
+    a->is_private = l->state.privacy.is_on;
     snprintf(a->currency, sizeof a->currency, "%s", l->unit.currency);
     snprintf(a->name, sizeof a->name, "%s", l->path);
 }

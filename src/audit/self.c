@@ -10,12 +10,18 @@
  * the permutation test of customers against shares, made valid at all times.
  *
  * Shares are rounded to AUDIT_BINS places on the scale of their square roots. Customer number u, in the
- * order in which they come, has the share 1/(u (u + 1)) of alpha, divided by the number of providers. */
+ * order in which they come, has the share 1/(u (u + 1)) of alpha, divided among the providers as in the
+ * check of providers: those that later runs add do not change what an earlier alarm means. */
 #include "audit/audit.h"
 
 #include <math.h>
 
-enum { MOST_LABELS = 256, MOST_CUSTOMERS = 1 << 20 };
+enum {
+    MOST_LABELS = 256,
+    MOST_CUSTOMERS = 1 << 20,
+    FIRST_BET = 16, /* prediction of a customer: most have fewer, and take no memory for pairs */
+    MOST_PAIRS = 1 << 18 /* of all customers, some 90 MB; beyond them nobody else is tested */
+};
 
 void audit_self_free(fds_auditor *a) {
     for (size_t i = 0; i < a->customer_count; i++) {
@@ -73,11 +79,14 @@ static fds_status grow_slots(fds_auditor *a, fds_error *err) {
     return FDS_OK;
 }
 
+/* Pairs of all providers, once the customer has enough predictions, and if there is room. */
 static fds_status grow_pairs(fds_auditor *a, audit_customer *c, fds_error *err) {
     audit_pair *pairs;
-    if (c->pair_count >= a->provider_count)
+    size_t more = a->provider_count - c->pair_count;
+    if (c->predictions < FIRST_BET || !more || a->pair_count + more > MOST_PAIRS)
         return FDS_OK;
     TRY(NEW(pairs, a->provider_count, err));
+    a->pair_count += more;
     if (c->pair_count)
         memcpy(pairs, c->pairs, c->pair_count * sizeof *pairs);
     fds__free(c->pairs);
@@ -132,13 +141,16 @@ static void take_pair(fds_auditor *a, audit_customer *c, const audit_run *run, c
 
 /* The pair with the most evidence. */
 static void conclude(fds_auditor *a, audit_customer *c, const audit_run *run, uint64_t entry) {
-    double most = 0, needed = (double)a->provider_count / (c->weight * a->alpha);
+    double most = 0, needed = INFINITY;
     size_t best = 0;
     for (size_t i = 0; i < run->count; i++) {
-        double e = audit_bet_value(&c->pairs[run->providers[i]].bet);
-        if (e > most) {
+        size_t provider = run->providers[i];
+        double e = audit_bet_value(&c->pairs[provider].bet),
+               own = a->providers[provider].needed / c->weight;
+        if (e / own > most / needed) {
             most = e;
-            best = run->providers[i];
+            needed = own;
+            best = provider;
         }
     }
     if (most / needed > c->best) {
@@ -162,17 +174,21 @@ fds_status audit_self(fds_auditor *a, audit_run *run, const fds_audit_prediction
     TRY(find_customer(a, p->customer, &c, err));
     if (!c)
         return FDS_OK;
+    c->predictions++;
     TRY(grow_pairs(a, c, err));
+    bool is_tested = c->pair_count == a->provider_count;
     fds_rng rng = fds_rng_make(a->seed, FDS__PURPOSE_RANK, p->entry, AUDIT_SELF);
-    for (size_t i = 0; i < run->count; i++)
+    for (size_t i = 0; is_tested && i < run->count; i++)
         take_pair(a, c, run, label, i, 1 - fds_rng_unit(&rng));
     for (size_t i = 0; i < run->count; i++) {
         label->bins[i * AUDIT_BINS + bin_of(a->paid[i])]++;
         label->sums[i] += a->paid[i];
     }
     label->seen++;
-    c->predictions++;
-    a->checks[AUDIT_SELF].predictions++;
-    conclude(a, c, run, p->entry);
+    if (is_tested) {
+        c->tested++;
+        a->checks[AUDIT_SELF].predictions++;
+        conclude(a, c, run, p->entry);
+    }
     return FDS_OK;
 }

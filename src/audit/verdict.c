@@ -55,15 +55,20 @@ static bool find_truth(const fds_auditor *a, finding *f) {
     const audit_check *c = &a->checks[AUDIT_TRUTH];
     double mean = a->truth_count ? a->misallocated / (double)a->truth_count : (double)NAN,
            level = NAN;
-    for (size_t i = 0; i < a->run_count; i++)
-        level = isnan(a->runs[i].level) ? level : a->runs[i].level;
+    if (c->predictions) { /* of the same predictions */
+        mean = a->compared / (double)c->predictions;
+        level = a->levels / (double)c->predictions;
+    }
     judge(f, c);
     f->statistic = mean;
     if (!a->truth_count)
         SAY(f, "Unknown: no prediction was audited.");
     else if (!c->predictions)
-        say_number(f, "Unknown: the explainer misallocates ", 1, 100 * mean,
-                   " of each 100 paid, but the level at fit time is not known (name the run).");
+        say_number(
+            f, "Unknown: the explainer misallocates ", 1, 100 * mean,
+            a->validation_count
+                ? " of each 100 paid, but by other runs than those that were named."
+                : " of each 100 paid, but the level at fit time is not known (name the run).");
     else {
         say_number(f,
                    is_alarm(f) ? "The explainer misallocates more than at fit time: "
@@ -84,19 +89,18 @@ static int by_evidence(const void *left, const void *right) {
     return ((*a)->best < (*b)->best) - ((*a)->best > (*b)->best);
 }
 
-static json_t *party_json(const fds_auditor *a, const audit_party *p) {
+static json_t *party_json(const audit_party *p) {
     double level = 1 / p->needed / 2, count = (double)p->predictions;
     double low = audit_bound_low(&p->low, level), high = -audit_bound_low(&p->high, level);
-    double units = a->most_amount * count; /* of a share of 1 in all */
     return json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o}", "name", p->name, "paid",
                      fds__json_real(p->paid), "owed", fds__json_real(p->owed), "ratio",
                      fds__json_real(p->owed > 0 ? p->paid / p->owed : (double)NAN), "lacks_low",
-                     fds__json_real(low * units), "lacks_high", fds__json_real(high * units), "e",
+                     fds__json_real(low * count), "lacks_high", fds__json_real(high * count), "e",
                      fds__json_real(p->e), "needed", fds__json_real(p->needed), "predictions",
                      (json_int_t)p->predictions, "alarm_at", whole(p->alarm_at));
 }
 
-static bool list_parties(const fds_auditor *a, const audit_party *list, size_t count, finding *f,
+static bool list_parties(const audit_party *list, size_t count, finding *f,
                          const audit_party **worst) {
     const audit_party **order = fds__alloc_zero(count + 1, sizeof *order);
     bool is_whole = order != NULL;
@@ -105,19 +109,34 @@ static bool list_parties(const fds_auditor *a, const audit_party *list, size_t c
     if (is_whole)
         qsort(order, count, sizeof *order, by_evidence);
     for (size_t i = 0; is_whole && i < count && i < MOST_EVIDENCE; i++)
-        is_whole = fds__json_append(f->evidence, party_json(a, order[i]));
+        is_whole = fds__json_append(f->evidence, party_json(order[i]));
     *worst = is_whole && count ? order[0] : NULL;
     fds__free(order);
     return is_whole;
 }
 
+/* Names in the file of groups that no run pays. */
+static void say_strangers(const fds_auditor *a, finding *f) {
+    size_t count = 0;
+    const char *name, *first = NULL;
+    json_t *group;
+    json_object_foreach(a->group_of, name, group) {
+        bool is_strange = !json_object_get(a->provider_of, name);
+        first = is_strange && !first ? name : first;
+        count += is_strange;
+    }
+    if (count)
+        SAY(f, " %zu of the names in the file of groups %s no provider, first of all %s.", count,
+            count == 1 ? "is" : "are", first);
+}
+
 static bool find_parties(const fds_auditor *a, audit_kind kind, finding *f) {
-    bool is_group = kind == AUDIT_GROUPS;
+    bool is_group = kind == AUDIT_GROUPS, is_known = a->checks[kind].predictions > 0;
     const audit_party *list = is_group ? a->groups : a->providers, *worst;
     size_t count = is_group ? a->group_count : a->provider_count, accused = 0;
     const char *word = is_group ? "group" : "provider";
     judge(f, &a->checks[kind]);
-    if (!list_parties(a, list, count, f, &worst))
+    if (!list_parties(list, count, f, &worst))
         return false;
     for (size_t i = 0; i < count; i++)
         accused += list[i].alarm_at != LEDGER_NONE;
@@ -125,8 +144,9 @@ static bool find_parties(const fds_auditor *a, audit_kind kind, finding *f) {
         f->statistic = worst->owed > 0 ? worst->paid / worst->owed : (double)NAN;
     if (is_group && !count)
         SAY(f, "Unknown: no groups were named.");
-    else if (!a->checks[kind].predictions)
-        SAY(f, "Unknown: no prediction was audited.");
+    else if (!is_known)
+        SAY(f, a->audited ? "Unknown: none of its names is a provider of an audited prediction."
+                          : "Unknown: no prediction was audited.");
     else if (is_alarm(f)) {
         SAY(f, "%zu of %zu %ss %s paid wrongly, first of all %s: it got", accused, count, word,
             accused == 1 ? "is" : "are", worst->name);
@@ -134,6 +154,10 @@ static bool find_parties(const fds_auditor *a, audit_kind kind, finding *f) {
     } else
         SAY(f, "No %s is systematically paid too little or too much: %zu %ss, %llu predictions.",
             word, count, word, (unsigned long long)a->checks[kind].predictions);
+    if (is_group && is_known)
+        say_strangers(a, f);
+    if (is_alarm(f) && a->is_private)
+        SAY(f, " A private ledger takes no correction of single predictions.");
     f->correction = audit_correction(a, kind);
     return f->correction != NULL;
 }
@@ -183,31 +207,32 @@ static int by_best(const void *left, const void *right) {
 
 static json_t *customer_json(const fds_auditor *a, const audit_customer *c) {
     const audit_pair *pair = &c->pairs[c->provider];
-    double count = (double)c->predictions;
+    double count = (double)c->tested;
     return json_pack("{s:o, s:s, s:I, s:o, s:o, s:o, s:o}", "customer",
                      c->name ? json_string(c->name) : json_integer((json_int_t)c->account),
                      "provider", a->providers[c->provider].name, "predictions",
-                     (json_int_t)c->predictions, "share", fds__json_real(pair->shares / count),
-                     "usual", fds__json_real(pair->usual / count), "evidence",
-                     fds__json_real(c->best), "alarm_at", whole(c->alarm_at));
+                     (json_int_t)c->tested, "share", fds__json_real(pair->shares / count), "usual",
+                     fds__json_real(pair->usual / count), "evidence", fds__json_real(c->best),
+                     "alarm_at", whole(c->alarm_at));
 }
 
 static bool find_self(const fds_auditor *a, finding *f) {
     const audit_customer **order = fds__alloc_zero(a->customer_count + 1, sizeof *order);
-    size_t accused = 0;
+    size_t accused = 0, tested = 0;
     bool is_whole = order != NULL;
     judge(f, &a->checks[AUDIT_SELF]);
     for (size_t i = 0; is_whole && i < a->customer_count; i++) {
-        order[i] = &a->customers[i];
-        accused += order[i]->alarm_at != LEDGER_NONE;
+        if (a->customers[i].tested)
+            order[tested++] = &a->customers[i];
+        accused += a->customers[i].alarm_at != LEDGER_NONE;
     }
     if (is_whole)
-        qsort(order, a->customer_count, sizeof *order, by_best);
-    for (size_t i = 0; is_whole && i < MIN(a->customer_count, (size_t)20); i++)
+        qsort(order, tested, sizeof *order, by_best);
+    for (size_t i = 0; is_whole && i < MIN(tested, (size_t)20); i++)
         is_whole = fds__json_append(f->evidence, customer_json(a, order[i]));
-    const audit_customer *worst = is_whole && a->customer_count ? order[0] : NULL;
+    const audit_customer *worst = is_whole && tested ? order[0] : NULL;
     if (!worst)
-        SAY(f, "Unknown: there are no predictions of customers.");
+        SAY(f, "Unknown: no customer has enough predictions.");
     else if (is_alarm(f)) {
         const audit_pair *pair = &worst->pairs[worst->provider];
         f->statistic = pair->usual > 0 ? pair->shares / pair->usual : (double)NAN;
@@ -215,12 +240,12 @@ static bool find_self(const fds_auditor *a, finding *f) {
             "%zu of %zu customers may feed a provider of their own, first of all %s: its "
             "predictions "
             "pay %s",
-            accused, a->customer_count, worst->name ? worst->name : "one without a name",
+            accused, tested, worst->name ? worst->name : "one without a name",
             a->providers[worst->provider].name);
         say_number(f, " ", 1, f->statistic, " times what those of the same label usually do.");
     } else
-        SAY(f, "No customer's predictions favour a provider: %zu customers, %llu predictions.",
-            a->customer_count, (unsigned long long)a->checks[AUDIT_SELF].predictions);
+        SAY(f, "No customer's predictions favour a provider: of %zu customers, %llu predictions.",
+            tested, (unsigned long long)a->checks[AUDIT_SELF].predictions);
     fds__free(order);
     return is_whole;
 }

@@ -125,7 +125,10 @@ void fds__write_double(double value, char text[FDS__NUMBER]);
 double fds__read_double(const char *text, char **end); /* strtod with a point in every locale */
 void fds__text_double(fds__text *text, double value);
 void fds__text_float(fds__text *text, float value);
-void fds__text_int(fds__text *text, int64_t value);               /* "%lld", faster */
+void fds__text_int(fds__text *text, int64_t value); /* "%lld", faster */
+/* Writes the digits at the end of the buffer: from what it returns to there. */
+enum { FDS__DIGITS = 20 };
+char *fds__digits(uint64_t value, char digits[FDS__DIGITS]);
 void fds__text_digits(fds__text *text, int digits, double value); /* "%.*g" */
 /* "%.9g", many times as fast; of two neighbours that are equally near within 1e-15, either. 0 has no
  * sign. */

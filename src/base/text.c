@@ -34,14 +34,19 @@ void fds__text_print(fds__text *text, const char *format, ...) {
         fds__text_add(text, part, (size_t)size);
 }
 
-void fds__text_int(fds__text *text, int64_t value) {
-    char digits[20], *at = digits + sizeof digits;
-    uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;
+char *fds__digits(uint64_t value, char digits[FDS__DIGITS]) {
+    char *at = digits + FDS__DIGITS;
     do
-        *--at = (char)('0' + left % 10);
-    while (left /= 10);
+        *--at = (char)('0' + value % 10);
+    while (value /= 10);
+    return at;
+}
+
+void fds__text_int(fds__text *text, int64_t value) {
+    char digits[FDS__DIGITS];
+    char *at = fds__digits(value < 0 ? -(uint64_t)value : (uint64_t)value, digits);
     if (value < 0)
-        *--at = '-';
+        fds__text_add(text, "-", 1);
     fds__text_add(text, at, (size_t)(digits + sizeof digits - at));
 }
 

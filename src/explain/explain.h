@@ -159,8 +159,11 @@ fds_status fds__run_scores(fds_run *run, const fds_dataset *ds, double *scores, 
 typedef struct fds__validation {
     bool is_there; /* earlier fits wrote none */
     double agreement, misallocation, coverage;
+    double misallocation_error; /* its standard error over the validation inputs */
 } fds__validation;
 fds_status fds__run_validation(const fds_run *run, fds__validation *out, fds_error *err);
+/* The scores of the validation inputs, (count) to be freed by fds__free; none if they were not kept. */
+fds_status fds__validation_scores(const char *dir, double **scores, size_t *count, fds_error *err);
 
 /* The paper's figure as a PNG: a row per input, with the input and its greatest contributors, as
  * many as there are columns. true_labels may be NULL. */

@@ -531,8 +531,9 @@ static fds_status explain_by_bank(const fds_run *run, fds__bank *bank, const par
                                   const fds__answers *out, fds_error *err) {
     size_t at = p->first * run->record.info.players;
     fds__aim aim = run->record.info.aim;
-    aim.targets = out->targets ? out->targets + p->first : NULL;
-    return fds__bank_explain(bank, p->x, out->labels + p->first, aim.targets ? &aim : NULL,
+    bool is_regression = run->record.info.is_regression;
+    aim.targets = is_regression ? out->targets + p->first : NULL;
+    return fds__bank_explain(bank, p->x, out->labels + p->first, is_regression ? &aim : NULL,
                              out->values + at, out->errors ? out->errors + at : NULL, err);
 }
 

@@ -44,7 +44,7 @@ typedef struct {
     double *target_errors;
     double *moved;      /* (inputs) misallocated */
     double *paid, *due; /* (payees) of one unit of money for each input */
-    double agreement, misallocation, covered;
+    double agreement, misallocation, misallocation_error, covered;
     json_t *coverage;
 } sheet;
 
@@ -330,6 +330,7 @@ static fds_status score_inputs(const fds__validated *what, const float *referenc
 
 static fds_status measure(sheet *s, const fds_events *events, fds_error *err) {
     const fds__comparison *c = s->what->comparison;
+    double squares = 0;
     TRY(find_payees(s, err));
     TRY(fold(s, err));
     s->agreement = s->what->agreement;
@@ -340,6 +341,10 @@ static fds_status measure(sheet *s, const fds_events *events, fds_error *err) {
         note_money(s, x, 1);
     for (size_t x = 0; x < c->inputs; x++)
         s->misallocation += s->moved[x] / (double)c->inputs;
+    for (size_t x = 0; x < c->inputs; x++)
+        squares += pow(s->moved[x] - s->misallocation, 2);
+    s->misallocation_error =
+        c->inputs > 1 ? sqrt(squares / ((double)c->inputs * (double)(c->inputs - 1))) : NAN;
     return s->what->is_own ? FDS_OK : cover(s, err);
 }
 
@@ -361,13 +366,13 @@ static fds_status compose(sheet *s, const fds_events *events, json_t **out, fds_
     const fds__validated *what = s->what;
     OWNED float *reference = NULL;
     json_t *groups = json_array(), *scores = json_array();
-    *out = json_pack("{s:s, s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:{s:o}, s:o}", "format", FORMAT,
-                     "inputs", (json_int_t)what->comparison->inputs, "against",
+    *out = json_pack("{s:s, s:I, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:{s:o}, s:o}", "format",
+                     FORMAT, "inputs", (json_int_t)what->comparison->inputs, "against",
                      what->is_own ? "errors" : "bank", "agreement", fds__json_real(s->agreement),
-                     "misallocation", fds__json_real(s->misallocation), "covered",
-                     fds__json_real(s->covered), "coverage",
-                     s->coverage ? json_incref(s->coverage) : json_null(), "worst_groups", groups,
-                     "drift", "scores", scores, "reasons", give_reasons(s));
+                     "misallocation", fds__json_real(s->misallocation), "misallocation_error",
+                     fds__json_real(s->misallocation_error), "covered", fds__json_real(s->covered),
+                     "coverage", s->coverage ? json_incref(s->coverage) : json_null(),
+                     "worst_groups", groups, "drift", "scores", scores, "reasons", give_reasons(s));
     TRY(*out ? FDS_OK : fds__fail_json(err));
     TRY(add_classes(s, groups, err));
     if (!what->is_own)
@@ -406,23 +411,57 @@ static bool read_number(const json_t *json, const char *name, double *out) {
     return json_is_number(number) || json_is_null(number);
 }
 
+/* *json is NULL if there is no such file. */
+static fds_status read_file(const char *dir, char path[FDS__PATH_MAX], json_t **json,
+                            fds_error *err) {
+    *json = NULL;
+    TRY(fds__path_join(path, FDS__PATH_MAX, dir, FDS__RUN_VALIDATION, err));
+    return fds__path_exists(path) ? fds__json_read(path, MAX_BYTES, json, err) : FDS_OK;
+}
+
 fds_status fds__validation_read(const char *dir, fds__validation *out, fds_error *err) {
     char path[FDS__PATH_MAX];
-    json_t *json = NULL;
-    *out = (fds__validation){.agreement = NAN, .misallocation = NAN, .coverage = NAN};
-    TRY(fds__path_join(path, sizeof path, dir, FDS__RUN_VALIDATION, err));
-    if (!fds__path_exists(path))
+    json_t *json;
+    *out = (fds__validation){
+        .agreement = NAN, .misallocation = NAN, .misallocation_error = NAN, .coverage = NAN};
+    TRY(read_file(dir, path, &json, err));
+    if (!json)
         return FDS_OK;
-    TRY(fds__json_read(path, MAX_BYTES, &json, err));
     const char *format = json_string_value(json_object_get(json, "format"));
     out->is_there = format && strcmp(format, FORMAT) == 0 &&
                     read_number(json, "agreement", &out->agreement) &&
                     read_number(json, "misallocation", &out->misallocation) &&
+                    !(out->misallocation < 0 || out->misallocation > 1) &&
                     read_number(json, "covered", &out->coverage);
+    read_number(json, "misallocation_error", &out->misallocation_error);
     json_decref(json);
     return out->is_there ? FDS_OK
                          : fds__fail(err, FDS_ERR_FORMAT,
                                      "%s: \"format\" must be \"" FORMAT "\", with \"agreement\", "
-                                     "\"misallocation\" and \"covered\"",
+                                     "\"misallocation\" from 0 to 1 and \"covered\"",
                                      path);
+}
+
+static fds_status copy_scores(const char *path, const json_t *list, double **scores, size_t *count,
+                              fds_error *err) {
+    size_t size = json_array_size(list);
+    TRY(NEW(*scores, size + 1, err));
+    for (*count = 0; *count < size; (*count)++) {
+        const json_t *score = json_array_get(list, *count);
+        if (!json_is_number(score))
+            return fds__fail(err, FDS_ERR_FORMAT, "%s: drift.scores: entry %zu is no number", path,
+                             *count);
+        (*scores)[*count] = json_number_value(score);
+    }
+    return FDS_OK;
+}
+
+fds_status fds__validation_scores(const char *dir, double **scores, size_t *count, fds_error *err) {
+    char path[FDS__PATH_MAX];
+    json_t *json;
+    TRY(read_file(dir, path, &json, err));
+    fds_status status = copy_scores(path, json_object_get(json_object_get(json, "drift"), "scores"),
+                                    scores, count, err);
+    json_decref(json);
+    return status;
 }

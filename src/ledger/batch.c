@@ -9,7 +9,6 @@ typedef struct {
     size_t capacity;
     ledger_parts parts;
     fds_status status; /* of hashing */
-    fds_error why;
 } waiting;
 
 struct ledger_batch {
@@ -82,27 +81,35 @@ fds_status ledger_batch_add(ledger_batch *b, const ledger_entry *e, fds_error *e
 
 /* ---- hashing ---- */
 
-/* A failure belongs to its entry: those before it are checked first. */
-static fds_status hash_one(void *context, size_t job, unsigned worker, fds_error *err) {
-    const ledger_batch *b = context;
-    waiting *w = (waiting *)(uintptr_t)&b->items[job];
+/* The job of a batch before its own. */
+typedef struct {
+    ledger_batch *batch;
+    fds_status (*beside)(void *context, fds_error *err);
+    void *context;
+} hashing;
+
+/* A failure to hash belongs to its entry: those before it are checked first. */
+static fds_status run_job(void *context, size_t job, unsigned worker, fds_error *err) {
+    const hashing *h = context;
     (void)worker;
-    (void)err;
-    w->why = (fds_error){0};
-    w->status = ledger_parts_read(&w->parts, &w->entry, b->state, b->unit, &w->why);
+    if (job == 0)
+        return h->beside(h->context, err);
+    waiting *w = &h->batch->items[job - 1];
+    w->status = ledger_parts_read(&w->parts, &w->entry, h->batch->state, h->batch->unit, NULL);
     return FDS_OK;
 }
 
-fds_status ledger_batch_hash(ledger_batch *b, fds_error *err) {
-    return fds__pool_run(0, b->count, hash_one, b, "verify", "entries", NULL, err);
+fds_status ledger_batch_hash(ledger_batch *b, fds_status (*beside)(void *, fds_error *),
+                             void *context, fds_error *err) {
+    hashing h = {b, beside, context};
+    return fds__pool_run(0, 1 + b->count, run_job, &h, "verify", "entries", NULL, err);
 }
 
 fds_status ledger_batch_get(ledger_batch *b, size_t i, const ledger_entry **entry,
-                            ledger_parts **parts, fds_error *err) {
-    waiting *w = &b->items[i];
-    *entry = &w->entry;
-    *parts = &w->parts;
-    return w->status == FDS_OK ? FDS_OK : fds__fail(err, w->status, "%s", w->why.text);
+                            ledger_parts **parts) {
+    *entry = &b->items[i].entry;
+    *parts = &b->items[i].parts;
+    return b->items[i].status;
 }
 
 void ledger_batch_clear(ledger_batch *b) { b->count = 0; }

@@ -207,11 +207,11 @@ fds_status ledger_postings_decode(const ledger_entry *e, size_t accounts, fds_po
 
 void ledger_share_text(const ledger_entry *e, size_t i, const char *account, int64_t units,
                        fds__text *out) {
-    char number[24], hex[65];
+    char hex[65];
     uint8_t salt[32];
-    int digits = snprintf(number, sizeof number, "%zu", i);
-    fds__sha256((fds__bytes[]){{e->salt, sizeof e->salt}, {"share", 5}, {number, (size_t)digits}},
-                3, salt);
+    char digits[FDS__DIGITS], *number = fds__digits(i, digits);
+    size_t length = (size_t)(digits + sizeof digits - number);
+    fds__sha256((fds__bytes[]){{e->salt, sizeof e->salt}, {"share", 5}, {number, length}}, 3, salt);
     ledger_hex(salt, sizeof salt, hex);
     fds__text_add(out, "fds share v1\nentry ", 19);
     fds__text_int(out, (int64_t)e->index);

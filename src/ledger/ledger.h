@@ -16,7 +16,8 @@
  *   look.c      one entry, statements and earnings for people
  *   list.c      many entries; sums of all
  *   export.c    the whole for other programs
- *   verify.c    everything computed again; batch.c hashes on all processors
+ *   verify.c    everything computed again: verify_log.c the log, verify_earnings.c what was earned;
+ *               batch.c hashes on all processors
  *   receipt.c   proofs of shares; files of the log
  *   watch.c     somebody else's log, from outside
  *   absent.c    instead of all of these, where a library that they need is missing
@@ -373,10 +374,37 @@ fds_status ledger_read_size(const fds_ledger *ledger, uint64_t *size, int64_t *a
 /* Tiles of the log in the database. */
 log_store ledger_tiles(const fds_ledger *ledger);
 
+/* The number that a query counts. */
+fds_status ledger_count_rows(const fds_ledger *ledger, enum ledger_query which, uint64_t *out,
+                             fds_error *err);
+
+/* ---- verify_log.c ---- */
+
+/* Compares the log with the leaves of all entries: its tree, tiles, and signed checkpoints. */
+typedef struct ledger_log_check ledger_log_check;
+fds_status ledger_log_check_create(const fds_ledger *ledger, const char *vkey,
+                                   ledger_log_check **out, fds_error *err);
+void ledger_log_check_free(ledger_log_check *check); /* NULL is fine */
+fds_status ledger_log_check_add(ledger_log_check *check, const log_hash *leaf, fds_error *err);
+fds_status ledger_log_check_end(ledger_log_check *check, size_t *checkpoints, fds_error *err);
+
+/* ---- verify_earnings.c ---- */
+
+/* Compares the table of earnings with all predictions, in the order of their days. */
+typedef struct ledger_earnings_check ledger_earnings_check;
+fds_status ledger_earnings_check_create(const fds_ledger *ledger, ledger_earnings_check **out,
+                                        fds_error *err);
+void ledger_earnings_check_free(ledger_earnings_check *check); /* NULL is fine */
+fds_status ledger_earnings_check_day(ledger_earnings_check *check, int64_t day, fds_error *err);
+/* A prediction of that day, by the shares in its run. */
+fds_status ledger_earnings_check_add(ledger_earnings_check *check, const char *label_name,
+                                     const ledger_run *run, size_t accounts, fds_error *err);
+fds_status ledger_earnings_check_end(ledger_earnings_check *check, fds_error *err);
+
 /* ---- batch.c ---- */
 
-/* Predictions that wait to be hashed together, with the accounts and runs of a state, which must not
- * change meanwhile. */
+/* Predictions that wait to be hashed together, with the names of the accounts and the payees of the
+ * runs of a state, which must not change meanwhile. */
 typedef struct ledger_batch ledger_batch;
 enum { LEDGER_BATCH = 256 };
 
@@ -386,10 +414,12 @@ void ledger_batch_free(ledger_batch *batch); /* NULL is fine */
 size_t ledger_batch_count(const ledger_batch *batch);
 /* Takes a copy; there are less than LEDGER_BATCH. */
 fds_status ledger_batch_add(ledger_batch *batch, const ledger_entry *entry, fds_error *err);
-fds_status ledger_batch_hash(ledger_batch *batch, fds_error *err);
-/* What hashing gave for number i, or why it failed; parts and entry are the batch's. */
+/* Hashes all, and calls `beside` on one of the threads; the failure is that of `beside`. */
+fds_status ledger_batch_hash(ledger_batch *batch, fds_status (*beside)(void *, fds_error *),
+                             void *context, fds_error *err);
+/* What hashing gave for number i, or that it failed; parts and entry are the batch's. */
 fds_status ledger_batch_get(ledger_batch *batch, size_t i, const ledger_entry **entry,
-                            ledger_parts **parts, fds_error *err);
+                            ledger_parts **parts);
 void ledger_batch_clear(ledger_batch *batch);
 
 /* ---- book.c ---- */

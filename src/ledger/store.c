@@ -190,6 +190,17 @@ int64_t ledger_system_ms(void) {
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
+fds_status ledger_count_rows(const fds_ledger *l, enum ledger_query which, uint64_t *out,
+                             fds_error *err) {
+    db_query *q;
+    bool has_row;
+    TRY(ledger_query(l, which, &q, err));
+    fds_status status = db_next(q, &has_row, err);
+    *out = status == FDS_OK && has_row ? (uint64_t)db_int(q, 0) : 0;
+    db_end(q);
+    return status;
+}
+
 fds_status ledger_read_size(const fds_ledger *l, uint64_t *size, int64_t *at_ms, fds_error *err) {
     db_query *q;
     bool has_row;

@@ -2,7 +2,7 @@
  * Each check alarms for the fault that it is for, names who is concerned, and is quiet without it. */
 #include "audit_fixture.h"
 
-enum { CUSTOMERS = 4 };
+enum { CUSTOMERS = 4, LEARNING_STEPS = 64 };
 
 static double scores[500];
 
@@ -201,6 +201,73 @@ static void a_fault_that_begins_late_is_found(void **state) {
     fds_params_free(params);
 }
 
+/* Takes an audited prediction that paid north c of its amount, where o was owed; the others share the rest. */
+static void take_shares(fds_auditor *a, uint64_t entry, int64_t amount, double c, double o) {
+    fds_error err = {0};
+    float values[PROVIDERS], bank[PROVIDERS];
+    for (int k = 0; k < PROVIDERS; k++) {
+        values[k] = (float)(k ? (1 - c) / (PROVIDERS - 1) : c);
+        bank[k] = (float)(k ? (1 - o) / (PROVIDERS - 1) : o);
+    }
+    fds_audit_prediction p = {.entry = entry,
+                              .label = "1",
+                              .amount = amount,
+                              .values = values,
+                              .bank = bank,
+                              .score = (double)NAN};
+    expect_ok(fds_auditor_add(a, &p, &err), &err);
+}
+
+/* Paid right on average: too much in the few predictions in which it gets most, too little in others. */
+static void errors_that_cancel_out_raise_no_alarm(void **state) {
+    (void)state;
+    fds_params *params = TRUST_PARAMS("alpha", "0.01");
+    for (uint64_t s = 0; s < 20; s++) {
+        fds_auditor *a = make_auditor(params, (double)NAN, NULL);
+        fds_rng rng = fds_rng_make(s, 96, 0, 0);
+        uint64_t at;
+        for (uint64_t i = 0; i < 2000; i++) {
+            bool is_peak = fds_rng_unit(&rng) < 0.1;
+            take_shares(a, i, 1000, is_peak ? 0.6 : 0.1, is_peak ? 0.51 : 0.11);
+        }
+        assert_true(fds_auditor_evidence(a, "provider", &at) < 1);
+        fds_auditor_free(a);
+    }
+    fds_params_free(params);
+}
+
+/* One prediction of a thousand times the price hides nothing, and does not change what others lack. */
+static void a_dear_prediction_does_not_hide_others(void **state) {
+    (void)state;
+    fds_params *params = TRUST_PARAMS("alpha", "0.01");
+    uint64_t found[2];
+    for (int is_dear = 0; is_dear < 2; is_dear++) {
+        fds_auditor *a = make_auditor(params, (double)NAN, NULL);
+        fds_rng rng = fds_rng_make(1, 97, 0, 0);
+        double lacks = 0;
+        for (uint64_t i = 0; i < 1000; i++) {
+            int64_t amount = is_dear && i == 100 ? 1000000 : 1000;
+            double o = 0.15 + 0.1 * fds_rng_unit(&rng);
+            double c = i == 100 ? o : o - 0.03 + 0.02 * fds_rng_normal(&rng);
+            lacks += (double)amount * (o - c);
+            take_shares(a, i, amount, c, o);
+        }
+        fds_auditor_evidence(a, "provider", &found[is_dear]);
+        json_t *report = report_of(a);
+        const json_t *north =
+            json_array_get(json_object_get(check_of(report, "provider"), "evidence"), 0);
+        assert_string_equal(json_string_value(json_object_get(north, "name")), "north");
+        double low = json_number_value(json_object_get(north, "lacks_low")),
+               high = json_number_value(json_object_get(north, "lacks_high"));
+        assert_true(low < lacks && lacks < high && high - low < 3 * lacks);
+        json_decref(report);
+        fds_auditor_free(a);
+    }
+    assert_in_range(found[0], LEARNING_STEPS, 300);
+    assert_in_range(found[1], LEARNING_STEPS, 300);
+    fds_params_free(params);
+}
+
 static void what_is_not_known_is_said(void **state) {
     (void)state;
     fds_error err = {0};
@@ -306,10 +373,10 @@ static void a_lack_of_memory_is_reported(void **state) {
         const fds_audit_payees paid = {.names = provider_names, .count = PROVIDERS, .level = 0.1};
         if (status == FDS_OK)
             status = fds_auditor_add_payees(a, &paid, &err);
-        for (uint64_t i = 0; i < 4 && status == FDS_OK; i++) {
+        for (uint64_t i = 0; i < 40 && status == FDS_OK; i++) {
             made_up m = make_up(1, i, &(fault){0});
             fds_audit_prediction p = {
-                .entry = i, .customer = i, .label = m.label, .amount = 5, .values = m.values};
+                .entry = i, .customer = i % 2, .label = m.label, .amount = 5, .values = m.values};
             status = fds_auditor_add(a, &p, &err);
         }
         char *text = NULL;
@@ -340,6 +407,8 @@ int main(void) {
         TEST(strange_inputs_are_found),
         TEST(a_customer_that_feeds_a_provider_is_found_and_named),
         TEST(a_fault_that_begins_late_is_found),
+        TEST(errors_that_cancel_out_raise_no_alarm),
+        TEST(a_dear_prediction_does_not_hide_others),
         TEST(what_is_not_known_is_said),
         TEST(the_policy_signed_and_several_runs_are_audited),
         TEST(a_file_of_groups_with_a_mistake_is_named),

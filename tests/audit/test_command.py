@@ -60,6 +60,8 @@ def a_robbed_provider_is_named_and_the_proposed_correction_can_be_entered():
     command = out[out.index("fds ledger correct"):].replace("\\\n", " ").replace("NAME,NAME", "ann,bob")
     assert fds(*shlex.split(command)[1:])[0].startswith("entry ")
     fds("ledger", "verify", "shop.db", "--quiet")
+    out, _ = fds("audit", "provider", "--ledger", "shop.db", "--quiet", code=ALARM)
+    assert "fds ledger correct" not in out  # it was corrected
 
 
 @test
@@ -85,7 +87,7 @@ def a_changed_ledger_is_an_alarm():
 def write_validation(**parts):
     """Of the run, which vouches for the file, and of a new ledger for it."""
     with open("run/validation.json", "w", encoding="utf-8") as file:
-        json.dump({"format": "fds-validation 1", **parts}, file)
+        json.dump({"format": "fds-validation 1", "agreement": None, "misallocation": None, "covered": None, **parts}, file)
     subprocess.run([RESEAL, "run"], check=True)
     for path in pathlib.Path(".").glob("shop.db*"):
         path.unlink()
@@ -106,7 +108,7 @@ def the_level_and_the_scores_at_fit_time_come_from_the_run():
     write_validation(drift={})
     found = audit(0)
     assert found["truth"]["verdict"] == found["drift"]["verdict"] == "unknown"
-    for parts, says in (({"misallocation": 2}, "misallocation must be from 0 to 1"),
+    for parts, says in (({"misallocation": 2}, '"misallocation" from 0 to 1'),
                         ({"drift": {"scores": ["x"]}}, "drift.scores: entry 0 is no number")):
         write_validation(**parts)
         refused(["audit", "--ledger", "shop.db", "--run", "run", "--quiet"], 1, "run/validation.json", says)

@@ -12,7 +12,7 @@ import sqlite3
 import struct
 import sys
 
-from server import Server, bearer, fds, infer_json, main, make_key, refused, test, the_run, until
+from server import Server, bearer, fds, fds_json, infer_json, main, make_key, refused, test, the_run, until
 
 
 def bank_run():
@@ -73,10 +73,13 @@ def the_bank_answers_the_chosen_predictions_and_no_others():
         assert os.stat(f"a.ledger.audit-{day}").st_mode & 0o777 == 0o600
     kept = rows()
     assert sorted(kept) == wanted
-    values = {index: one["values"][12 * k:12 * k + 12] for one in found for k, index in enumerate(one["receipt"])}
-    for index, (bank, errors, score) in kept.items():
-        off = sum(abs(a - b) for a, b in zip(bank, values[index]))
-        assert 0 < off < 1 and all(e >= 0 for e in errors) and score > 0, (index, bank, values[index])
+    answers = fds_json("explain", bank_run(), "--index", "0..39", "--by", "bank")["inputs"]
+    payees = found[0]["payees"]
+    for answer, index in zip(answers, receipts):
+        by_name = {line["player"]: (line["value"], line["standard_error"]) for line in answer["ranking"]}
+        for name, value, error in zip(payees, *kept.get(index, [(), ()])[:2]):
+            assert abs(value - by_name[name][0]) < 1e-6 and abs(error - by_name[name][1]) < 1e-6, (index, name)
+    assert all(score > 0 for _, _, score in kept.values())
     fds("ledger", "verify", "a.ledger", "-q")
 
 
