@@ -57,9 +57,7 @@ static fds_status number_parts(joining *j, fds_error *err) {
                              "%s: \"%s\" and \"%s\" are one player of %s, but not one cluster; fit "
                              "with this `cluster`",
                              j->file->path, j->names.items[n - 1], j->names.items[n], j->dir);
-        j->part_of[player] = first < n                            ? j->part_of[j->player_of[first]]
-                             : n && j->player_of[n - 1] == player ? j->part_of[player]
-                                                                  : (uint32_t)j->parts++;
+        j->part_of[player] = first < n ? j->part_of[j->player_of[first]] : (uint32_t)j->parts++;
     }
     return FDS_OK;
 }
