@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What audits say: a light for each check, with its evidence.
-import { get } from "./api.js";
+import { get, post } from "./api.js";
 import { announce, button, card, h, lights, problem, table } from "./dom.js";
 import { money, plural, time } from "./format.js";
 
@@ -178,39 +178,113 @@ function remark(report) {
             ? `${percent(report.audit_share)} of the predictions are answered by the sub-models too`
             : "No predictions are answered by the sub-models";
     const missed = report.missed ? `; ${report.missed.toLocaleString("en")} were missed` : "";
+    const waiting = report.waiting ? `, ${report.waiting.toLocaleString("en")} wait for it` : "";
     const count = `${report.audited.toLocaleString("en")} of ${plural(report.predictions, "prediction")}`;
-    return `${share}${missed}. ${count} audited.`;
+    return `${share}${missed}. ${count} audited${waiting}.`;
+}
+
+// What the server says of a verification that runs.
+const STAGES = {
+    copy: "Copying the ledger",
+    verify: "Computing it again",
+    secrets: "Checking the audited days",
+};
+const POLL_MS = 500;
+
+function progressText({ stage, done, total }) {
+    const part = total > 0 ? `: ${Math.floor((100 * done) / total)} %` : "";
+    return `${STAGES[stage] ?? "Verifying"}${part}`;
+}
+
+function titleOf({ checks }) {
+    const bad = checks.filter(({ verdict }) => verdict === "alarm").length;
+    if (bad === 0) return "No check of the audit alarms";
+    return `${plural(bad, "check")} of the audit ${bad === 1 ? "alarms" : "alarm"}`;
+}
+
+class AuditPage {
+    constructor(me) {
+        this.me = me;
+        this.place = h("div", {});
+        this.verify = button("Verify the ledger", () => this.run(), { class: "main" });
+        this.cancel = button("Cancel", () => this.stop());
+        this.bar = h("progress", { max: 1, value: 0, "aria-label": "Verification" });
+        this.stage = h("span", {});
+        this.running = h("div", {}, h("p", { class: "soft" }, this.stage, this.bar), this.cancel);
+        this.trouble = h("div", {});
+    }
+
+    show(found) {
+        this.place.replaceChildren(
+            card(
+                "Lights",
+                checkLights(found),
+                h("p", { class: "soft" }, remark(found)),
+                this.trouble,
+                this.verify,
+                this.running,
+            ),
+            ...found.checks.map((check) => checkCard(this.me, found, check)),
+        );
+        this.tell(found);
+    }
+
+    // Where a verification is. Predictions are answered meanwhile.
+    tell({ verifying }) {
+        this.verify.hidden = Boolean(verifying);
+        this.running.hidden = !verifying;
+        this.stage.textContent = verifying ? progressText(verifying) : "";
+        this.bar.max = Math.max(1, verifying?.total ?? 1);
+        this.bar.value = verifying?.done ?? 0;
+    }
+
+    // Asks until it is over, or somebody looks at another page.
+    async follow() {
+        let found;
+        do {
+            await new Promise((resolve) => setTimeout(resolve, POLL_MS));
+            if (!this.place.isConnected) return;
+            found = await get("/api/audit");
+            this.tell(found);
+        } while (found.verifying);
+        this.show(found);
+        document.querySelector("h1").textContent = titleOf(found);
+        if (found.verify_error) this.complain(new Error(found.verify_error));
+        else announce(found.checks[0].answer);
+        this.verify.focus();
+    }
+
+    complain(error) {
+        this.trouble.replaceChildren(problem(error));
+    }
+
+    async run() {
+        this.trouble.replaceChildren();
+        announce("The ledger is being verified.");
+        try {
+            this.tell(await post("/api/audit/verify", {}));
+            this.cancel.focus();
+            await this.follow();
+        } catch (error) {
+            this.tell({ verifying: null });
+            this.complain(error);
+        }
+    }
+
+    async stop() {
+        try {
+            await post("/api/audit/cancel", {});
+        } catch (error) {
+            this.complain(error);
+        }
+    }
 }
 
 export async function auditPage(me) {
     const report = await get("/api/audit");
-    const place = h("div", {});
-    const verify = button("Verify the ledger", () => run(), { class: "main" });
-    function titleOf({ checks }) {
-        const bad = checks.filter(({ verdict }) => verdict === "alarm").length;
-        if (bad === 0) return "No check of the audit alarms";
-        return `${plural(bad, "check")} of the audit ${bad === 1 ? "alarms" : "alarm"}`;
-    }
-    function show(found) {
-        place.replaceChildren(
-            card("Lights", checkLights(found), h("p", { class: "soft" }, remark(found)), verify),
-            ...found.checks.map((check) => checkCard(me, found, check)),
-        );
-    }
-    async function run() {
-        verify.disabled = true;
-        announce("The ledger is being verified.");
-        try {
-            const found = await get("/api/audit", { verify: "true" });
-            show(found);
-            document.querySelector("h1").textContent = titleOf(found);
-            announce(found.checks[0].answer);
-        } catch (error) {
-            place.prepend(problem(error));
-        }
-        verify.disabled = false;
-        verify.focus();
-    }
-    show(report);
-    return { title: titleOf(report), node: [place] };
+    const page = new AuditPage(me);
+    page.show(report);
+    // once the page is there
+    if (report.verifying) setTimeout(() => page.follow().catch((error) => page.complain(error)));
+    return { title: titleOf(report), node: [page.place] };
 }

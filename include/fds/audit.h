@@ -49,6 +49,10 @@ FDS_API fds_status fds_auditor_report(const fds_auditor *auditor, char **json, f
  * rows are exactly those that the secrets select. What is wrong becomes the verdict, and no failure. */
 FDS_API fds_status fds_auditor_verify(fds_auditor *auditor, const fds_ledger *ledger,
                                       const char *vkey, const fds_events *events, fds_error *err);
+/* The same verdict as another auditor's, which has verified the ledger, for example on a thread of its
+ * own; nothing changes if that has not. */
+FDS_API fds_status fds_auditor_share_verdict(fds_auditor *auditor, const fds_auditor *from,
+                                             fds_error *err);
 
 /* ==== Everything at once ==================================================================== */
 

@@ -130,6 +130,14 @@ typedef struct fds_charge {
 FDS_API fds_status fds_ledger_charge(fds_ledger *ledger, fds_charge *charges, size_t count,
                                      fds_error *err);
 
+/* The same, and what `keep` returns in *data (its own, until the next call) is kept with the prediction,
+ * in the same transaction, until that is audited. It is called for each charge that is paid now, by its
+ * place among the charges, with the number and the time of its entry; *size 0: nothing is kept. */
+typedef fds_status (*fds_keep_function)(void *user, size_t place, uint64_t entry, int64_t at_ms,
+                                        const void **data, size_t *size, fds_error *err);
+FDS_API fds_status fds_ledger_charge_keeping(fds_ledger *ledger, fds_charge *charges, size_t count,
+                                             fds_keep_function keep, void *user, fds_error *err);
+
 /* What became of a charge whose key was paid before: sets status, index, is_repeated, first_answer, and
  * run, that of the payment. Reads customer, key and fingerprint only, and pays nothing. */
 FDS_API fds_status fds_ledger_repeat(fds_ledger *ledger, fds_charge *charge, fds_error *err);
@@ -145,9 +153,9 @@ typedef struct fds_audited {
     double score;        /* how unlike the calibrated inputs the input is; NaN: not known */
 } fds_audited;
 
-/* Adds rows (they are never changed), in one transaction. FDS_ERR_CONFLICT: the entry has one.
- * FDS_ERR_USAGE: the entry is no prediction, or a value is not finite. A ledger made by an earlier
- * version has no table for them, and gets it now. */
+/* Adds rows (they are never changed), in one transaction, and forgets what was kept for them.
+ * FDS_ERR_CONFLICT: the entry has one. FDS_ERR_USAGE: the entry is no prediction, or a value is not
+ * finite. A ledger made by an earlier version has no table for them, and gets it now. */
 FDS_API fds_status fds_ledger_add_audited(fds_ledger *ledger, const fds_audited *rows, size_t count,
                                           fds_error *err);
 /* Calls `take` for each row from an entry on, in the order of entries. What take gets lives until it
@@ -159,6 +167,18 @@ FDS_API fds_status fds_ledger_audited(const fds_ledger *ledger, uint64_t from,
  * a note of the log vouches for (docs/ledger.md). */
 FDS_API fds_status fds_ledger_audited_day(const fds_ledger *ledger, const char *day, uint64_t *rows,
                                           uint8_t sha256[32], fds_error *err);
+
+/* Calls `take` for what is kept for predictions that wait for their audit, from an entry on, in the order
+ * of entries, for at most that many. data lives until take returns. */
+typedef fds_status (*fds_waiting_function)(void *user, uint64_t entry, const void *data,
+                                           size_t size, fds_error *err);
+FDS_API fds_status fds_ledger_waiting(const fds_ledger *ledger, uint64_t from, size_t most,
+                                      fds_waiting_function take, void *user, fds_error *err);
+FDS_API fds_status fds_ledger_waiting_count(const fds_ledger *ledger, uint64_t *count,
+                                            fds_error *err);
+/* Forgets what waits of days before that one ("2026-11-18"): nobody will audit it. *count: how many. */
+FDS_API fds_status fds_ledger_drop_waiting(fds_ledger *ledger, const char *before_day,
+                                           uint64_t *count, fds_error *err);
 
 /* ==== Other entries ========================================================================= */
 
@@ -271,6 +291,14 @@ FDS_API fds_status fds_ledger_export(const fds_ledger *ledger, const char *forma
                                      const fds_events *events, fds_error *err);
 /* A copy of the whole in an SQLite file, as of one moment; also while it is open for writing here. */
 FDS_API fds_status fds_ledger_backup(const fds_ledger *ledger, const char *path, fds_error *err);
+/* *out: the ledger again, as of one moment, open for reading, for another thread. path: that it was opened
+ * by. A file is copied to PATH.snapshot, which goes as soon as it is open: pause, if there is one, is called
+ * between parts of the copy, and others may use the ledger until it returns; true: stop
+ * (FDS_ERR_CANCELLED). PostgreSQL has snapshots of its own. */
+typedef bool (*fds_ledger_pause)(void *user, uint64_t done, uint64_t total);
+FDS_API fds_status fds_ledger_snapshot(const fds_ledger *ledger, const char *path,
+                                       fds_ledger_pause pause, void *user, fds_ledger **out,
+                                       fds_error *err);
 
 /* ==== Privacy: statements that keep those who asked private (docs/privacy.md) ================ */
 

@@ -30,6 +30,10 @@ fds_status fds_auditor_verify(fds_auditor *auditor, const fds_ledger *ledger, co
                               const fds_events *events, fds_error *err) {
     return fail(err);
 }
+fds_status fds_auditor_share_verdict(fds_auditor *auditor, const fds_auditor *from,
+                                     fds_error *err) {
+    return fail(err);
+}
 fds_status fds_audit_ledger(const fds_ledger *ledger, const char *checks, const fds_params *params,
                             const fds_events *events, char **json, fds_error *err) {
     return fail(err);

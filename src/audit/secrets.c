@@ -248,6 +248,15 @@ static fds_status check_secrets(fds_auditor *a, const fds_ledger *l, const fds_e
     return status;
 }
 
+static fds_status set_fault(fds_auditor *a, const char *fault, fds_error *err) {
+    char *copy = fds__strdup(fault);
+    if (!copy)
+        return fds__fail_nomem(err, strlen(fault) + 1);
+    fds__free(a->ledger_fault);
+    a->ledger_fault = copy;
+    return FDS_OK;
+}
+
 fds_status fds_auditor_verify(fds_auditor *a, const fds_ledger *l, const char *vkey,
                               const fds_events *events, fds_error *err) {
     fds_error why = {0};
@@ -259,11 +268,18 @@ fds_status fds_auditor_verify(fds_auditor *a, const fds_ledger *l, const char *v
         return fds__fail(err, status, "%s", why.text);
     if (!*fault)
         TRY(check_secrets(a, l, events, fault, sizeof fault, err));
-    fds__free(a->ledger_fault);
-    a->ledger_fault = fds__strdup(fault);
-    if (!a->ledger_fault)
-        return fds__fail_nomem(err, sizeof fault);
+    TRY(set_fault(a, fault, err));
     a->checks[AUDIT_LEDGER].predictions = fds_ledger_size(l);
     a->checks[AUDIT_LEDGER].alarm_at = *fault ? 0 : LEDGER_NONE;
+    return FDS_OK;
+}
+
+fds_status fds_auditor_share_verdict(fds_auditor *a, const fds_auditor *from, fds_error *err) {
+    if (!from->ledger_fault)
+        return FDS_OK;
+    TRY(set_fault(a, from->ledger_fault, err));
+    a->days = from->days;
+    a->checks[AUDIT_LEDGER].predictions = from->checks[AUDIT_LEDGER].predictions;
+    a->checks[AUDIT_LEDGER].alarm_at = from->checks[AUDIT_LEDGER].alarm_at;
     return FDS_OK;
 }

@@ -17,7 +17,7 @@ typedef struct {
     enum fds__param_place place;
     size_t at; /* of the field in fds_params */
     unsigned jobs;
-    const char *name, *value, *choices, *standard, *automatic, *help, *methods, *needs;
+    const char *name, *value, *choices, *standard, *automatic, *help, *methods, *why, *needs;
     double min, max;
     bool is_above, is_even, advanced, operand, is_common, repeats;
 } row;
@@ -492,8 +492,8 @@ fds_status fds__params_check(const fds_params *params, const char *method, const
         if (!is_taken) {
             join(r->methods, list, sizeof list);
             return fds__fail(err, FDS_ERR_USAGE,
-                             "`%s` does not apply to method %s; it applies to %s", r->name, method,
-                             list);
+                             "`%s` does not apply to method %s; it applies to %s%s%s", r->name,
+                             method, list, r->why ? ": " : "", r->why ? r->why : "");
         }
         if (r->needs)
             TRY(check_needs(params, r, err));

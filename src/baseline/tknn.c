@@ -102,7 +102,6 @@ const baseline_method baseline_tknn = {
     .name = "tknn:T",
     .about = "exact values of a vote among all samples within the distance T; tknn: a tenth of the "
              "test samples are that close to each other; --private adds noise",
-    .takes = "private private_epsilon private_delta",
     .is_named = is_named,
     .numbers = "a distance above 0, for example tknn:2.5, or nothing",
     .is_exact = true,

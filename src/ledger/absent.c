@@ -52,6 +52,21 @@ fds_status fds_ledger_charge(fds_ledger *ledger, fds_charge *charges, size_t cou
                              fds_error *err) {
     return fail(err);
 }
+fds_status fds_ledger_charge_keeping(fds_ledger *ledger, fds_charge *charges, size_t count,
+                                     fds_keep_function keep, void *user, fds_error *err) {
+    return fail(err);
+}
+fds_status fds_ledger_waiting(const fds_ledger *ledger, uint64_t from, size_t most,
+                              fds_waiting_function take, void *user, fds_error *err) {
+    return fail(err);
+}
+fds_status fds_ledger_waiting_count(const fds_ledger *ledger, uint64_t *count, fds_error *err) {
+    return fail(err);
+}
+fds_status fds_ledger_drop_waiting(fds_ledger *ledger, const char *before_day, uint64_t *count,
+                                   fds_error *err) {
+    return fail(err);
+}
 fds_status fds_ledger_add_audited(fds_ledger *ledger, const fds_audited *rows, size_t count,
                                   fds_error *err) {
     return fail(err);
@@ -130,6 +145,10 @@ fds_status fds_ledger_export(const fds_ledger *ledger, const char *format, const
     return fail(err);
 }
 fds_status fds_ledger_backup(const fds_ledger *ledger, const char *path, fds_error *err) {
+    return fail(err);
+}
+fds_status fds_ledger_snapshot(const fds_ledger *ledger, const char *path, fds_ledger_pause pause,
+                               void *user, fds_ledger **out, fds_error *err) {
     return fail(err);
 }
 fds_status fds_ledger_verify(const fds_ledger *ledger, const char *vkey, const fds_events *events,

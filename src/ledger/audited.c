@@ -66,7 +66,8 @@ static fds_status add_row(fds_ledger *l, const fds_audited *row, fds_error *err)
     db_bind_blob(q, 3, row->errors, count * sizeof *row->errors);
     if (!isnan(row->score))
         db_bind_real(q, 4, row->score + 0.0);
-    return db_do(q, err);
+    TRY(db_do(q, err));
+    return ledger_end_waiting(l, row->entry, err);
 }
 
 /* A ledger that was made before there were any. */

@@ -227,19 +227,39 @@ static void forget(fds_charge *charges, size_t count, fds_status status) {
     }
 }
 
-fds_status fds_ledger_charge(fds_ledger *l, fds_charge *charges, size_t count, fds_error *err) {
-    size_t done = 0;
+static fds_status keep(fds_ledger *l, const fds_charge *c, size_t place, fds_keep_function function,
+                       void *user, fds_error *err) {
+    const void *data = NULL;
+    size_t size = 0;
+    if (!function || c->status != FDS_OK || c->is_repeated)
+        return FDS_OK;
+    TRY(function(user, place, c->index, l->state.at_ms, &data, &size, err));
+    return size ? ledger_add_waiting(l, c->index, data, size, err) : FDS_OK;
+}
+
+fds_status fds_ledger_charge_keeping(fds_ledger *l, fds_charge *charges, size_t count,
+                                     fds_keep_function function, void *user, fds_error *err) {
+    bool had_table = l->has_waiting;
     for (size_t i = 0; i < count; i++) {
         charges[i].first_answer = NULL;
         charges[i].reason[0] = 0;
     }
     fds_status status = ledger_begin(l, err);
     if (status == FDS_OK) {
-        while (done < count && status == FDS_OK)
-            status = charge_one(l, &charges[done++], err);
+        for (size_t i = 0; i < count && status == FDS_OK; i++) {
+            status = charge_one(l, &charges[i], err);
+            if (status == FDS_OK)
+                status = keep(l, &charges[i], i, function, user, err);
+        }
         status = ledger_end(l, status, err);
     }
-    if (status != FDS_OK)
+    if (status != FDS_OK) {
+        l->has_waiting = had_table;
         forget(charges, count, status);
+    }
     return status;
+}
+
+fds_status fds_ledger_charge(fds_ledger *l, fds_charge *charges, size_t count, fds_error *err) {
+    return fds_ledger_charge_keeping(l, charges, count, NULL, NULL, err);
 }

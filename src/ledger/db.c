@@ -85,8 +85,9 @@ fds_status db_commit(db *d, fds_error *err) { return d->store->commit(d, err); }
 fds_status db_settle(db *d, fds_error *err) { return d->store->settle(d, err); }
 void db_rollback(db *d) { d->store->rollback(d); }
 bool db_was_lost(db *d) { return d->store->was_lost(d); }
-fds_status db_copy(db *d, db_make make, const char *path, fds_error *err) {
-    return d->store->copy(d, make, path, err);
+fds_status db_copy(db *d, db_make make, const char *path, db_pause pause, void *user,
+                   fds_error *err) {
+    return d->store->copy(d, make, path, pause, user, err);
 }
 fds_status db_check(db *d, db_make make, fds_error *err) { return d->store->check(d, make, err); }
 

@@ -49,8 +49,12 @@ void db_rollback(db *d);
 bool db_was_lost(db *d);
 /* Creates the tables in a new database. */
 typedef fds_status (*db_make)(db *d, fds_error *err);
-/* A copy, as of one moment, in the new SQLite file path. */
-fds_status db_copy(db *d, db_make make, const char *path, fds_error *err);
+/* A copy, as of one moment, in the new SQLite file path, which is not synced. pause, if there is one, is
+ * called between parts of it, of how many; others may use the database until it returns. True: no more.
+ * The copy has what they have changed. */
+typedef bool (*db_pause)(void *user, uint64_t done, uint64_t total);
+fds_status db_copy(db *d, db_make make, const char *path, db_pause pause, void *user,
+                   fds_error *err);
 /* Whether the database's own structures are whole, and are those that make makes. FDS_ERR_CORRUPT says
  * what is wrong. */
 fds_status db_check(db *d, db_make make, fds_error *err);

@@ -51,6 +51,7 @@ fds_status db_pg_fail(const db_pg_link *d, const PGresult *result, fds_error *er
 
 /* db_check, db_copy. name: what messages call the database. */
 fds_status db_pg_check(db *d, const char *name, db_make make, fds_error *err);
-fds_status db_pg_copy(db *d, db_make make, const char *path, fds_error *err);
+fds_status db_pg_copy(db *d, db_make make, const char *path, db_pause pause, void *user,
+                      fds_error *err);
 
 #endif

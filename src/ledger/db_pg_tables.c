@@ -245,7 +245,10 @@ static fds_status copy_tables(const sketch *s, db *from, db *to, fds_error *err)
     return FDS_OK;
 }
 
-fds_status db_pg_copy(db *d, db_make make, const char *path, fds_error *err) {
+fds_status db_pg_copy(db *d, db_make make, const char *path, db_pause pause, void *user,
+                      fds_error *err) {
+    (void)pause; /* others have connections of their own */
+    (void)user;
     OWNED sketch *s = NULL;
     db *to = NULL;
     TRY(draw(&s, make, err));

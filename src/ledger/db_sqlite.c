@@ -21,7 +21,10 @@
 /* The alternative, to be compared: "PRAGMA journal_mode=DELETE; PRAGMA synchronous=EXTRA" */
 #define DURABLE "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL"
 
-enum { READER_WAIT_MS = 2000 }; /* another reader may be recovering what a crash has left */
+enum {
+    READER_WAIT_MS = 2000, /* another reader may be recovering what a crash has left */
+    PAGES_AT_ONCE = 256,   /* of a copy: 1 MiB */
+};
 
 typedef struct {
     db base;
@@ -300,25 +303,39 @@ static void column(const db_query *base, int i, db_value *out) {
 
 /* ---- copies ---- */
 
-static fds_status copy_pages(file_db *d, file_db *to, fds_error *err) {
+/* What this connection writes between two parts SQLite writes to the copy too. */
+static fds_status copy_pages(file_db *d, file_db *to, db_pause pause, void *user, fds_error *err) {
+    bool is_stopped = false;
+    int code = SQLITE_OK;
+    TRY(run_sql(to, "PRAGMA synchronous=OFF", err));
     sqlite3_backup *backup = sqlite3_backup_init(to->handle, "main", d->handle, "main");
     if (!backup)
         return fail(to, sqlite3_errcode(to->handle), err);
-    int code = sqlite3_backup_step(backup, -1);
+    while (code == SQLITE_OK && !is_stopped) {
+        code = sqlite3_backup_step(backup, pause ? PAGES_AT_ONCE : -1);
+        int total = sqlite3_backup_pagecount(backup), left = sqlite3_backup_remaining(backup);
+        if (code == SQLITE_OK && pause)
+            is_stopped = pause(user, (uint64_t)(total - left), (uint64_t)total);
+    }
     sqlite3_backup_finish(backup);
-    return code == SQLITE_DONE ? FDS_OK : fail(to, code, err);
+    if (code == SQLITE_DONE)
+        return FDS_OK;
+    return is_stopped ? fds__fail(err, FDS_ERR_CANCELLED, "copying %s was cancelled", d->path)
+                      : fail(to, code, err);
 }
 
-static fds_status copy(db *base, db_make make, const char *path, fds_error *err) {
+static fds_status copy(db *base, db_make make, const char *path, db_pause pause, void *user,
+                       fds_error *err) {
     file_db *to;
     (void)make; /* pages have the tables too */
+    TRY(create_file(path, err));
     TRY(NEW(to, 1, err));
     to->access = DB_WRITE;
     snprintf(to->path, sizeof to->path, "%s", path);
     int code = sqlite3_open_v2(
         path, &to->handle, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
     fds_status status =
-        code == SQLITE_OK ? copy_pages((file_db *)base, to, err) : fail(to, code, err);
+        code == SQLITE_OK ? copy_pages((file_db *)base, to, pause, user, err) : fail(to, code, err);
     /* the pages say that there is a write-ahead log; there is none of the copy */
     if (status == FDS_OK)
         status = run_sql(to, "PRAGMA journal_mode=DELETE", err);

@@ -25,7 +25,8 @@ typedef struct db_store {
     fds_status (*settle)(db *d, fds_error *err);
     void (*rollback)(db *d);
     bool (*was_lost)(db *d);
-    fds_status (*copy)(db *d, db_make make, const char *path, fds_error *err);
+    fds_status (*copy)(db *d, db_make make, const char *path, db_pause pause, void *user,
+                       fds_error *err);
     fds_status (*check)(db *d, db_make make, fds_error *err);
     fds_status (*prepare)(db *d, const char *sql, bool is_long, db_query **out, fds_error *err);
     void (*query_free)(db_query *query);

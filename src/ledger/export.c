@@ -353,7 +353,7 @@ fds_status fds_ledger_backup(const fds_ledger *l, const char *path, fds_error *e
                          path ? path : "none");
     snprintf(partial, sizeof partial, "%.*s.partial", FDS__PATH_MAX - 16, path);
     unlink(partial);
-    fds_status status = db_copy(l->db, ledger_tables_of(l), partial, err);
+    fds_status status = db_copy(l->db, ledger_tables_of(l), partial, NULL, NULL, err);
     if (status == FDS_OK)
         status = sync_file(partial, err);
     if (status == FDS_OK && rename(partial, path) != 0)
@@ -362,4 +362,28 @@ fds_status fds_ledger_backup(const fds_ledger *l, const char *path, fds_error *e
         return fds__dir_sync_parent(path, err);
     unlink(partial);
     return status;
+}
+
+/* The copy has no name once it is open, and goes with its last user. */
+static fds_status open_copy(const fds_ledger *l, fds_ledger_pause pause, void *user,
+                            fds_ledger **out, fds_error *err) {
+    char path[FDS__PATH_MAX];
+    int size = snprintf(path, sizeof path, "%s.snapshot", l->path);
+    if (size >= (int)sizeof path)
+        return fds__fail(err, FDS_ERR_USAGE, "%.60s...: too long", l->path);
+    unlink(path); /* of a process that has died */
+    fds_status status = db_copy(l->db, ledger_tables_of(l), path, pause, user, err);
+    if (status == FDS_OK)
+        status = fds_ledger_open(path, FDS_LEDGER_READ, NULL, out, err);
+    unlink(path);
+    return status;
+}
+
+fds_status fds_ledger_snapshot(const fds_ledger *l, const char *path, fds_ledger_pause pause,
+                               void *user, fds_ledger **out, fds_error *err) {
+    if (db_is_uri(path))
+        return fds_ledger_open(path, FDS_LEDGER_READ, NULL, out, err);
+    TRY(open_copy(l, pause, user, out, err));
+    snprintf((*out)->path, sizeof(*out)->path, "%s", l->path); /* messages are about that one */
+    return FDS_OK;
 }

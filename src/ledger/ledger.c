@@ -107,8 +107,16 @@ fds_status ledger_meta(const fds_ledger *l, const char *name, char *out, size_t 
     return status;
 }
 
+/* Whether it has a table that ledgers of earlier versions lack. */
+static fds_status has_meta(const fds_ledger *l, const char *name, bool *has, fds_error *err) {
+    char value[16];
+    fds_status found = ledger_meta(l, name, value, sizeof value, err);
+    *has = found == FDS_OK;
+    return found == FDS_ERR_CORRUPT ? FDS_OK : found;
+}
+
 static fds_status read_meta(fds_ledger *l, fds_error *err) {
-    char format[16], currency[16], decimals[16], debts[16], audited[16];
+    char format[16], currency[16], decimals[16], debts[16];
     TRY(ledger_meta(l, "format", format, sizeof format, err));
     if (strcmp(format, "1") != 0)
         return fds__fail(err, FDS_ERR_UNSUPPORTED,
@@ -119,10 +127,8 @@ static fds_status read_meta(fds_ledger *l, fds_error *err) {
     TRY(ledger_meta(l, "debts", debts, sizeof debts, err));
     TRY(ledger_meta(l, "origin", l->origin, sizeof l->origin, err));
     TRY(ledger_meta(l, "vkey", l->vkey, sizeof l->vkey, err));
-    fds_status found = ledger_meta(l, "audited", audited, sizeof audited, NULL);
-    l->has_audited = found == FDS_OK;
-    if (found != FDS_ERR_CORRUPT) /* there is none: it was made before */
-        TRY(found);
+    TRY(has_meta(l, "audited", &l->has_audited, err));
+    TRY(has_meta(l, "waiting", &l->has_waiting, err));
     bool is_right = strlen(decimals) == 1 && *decimals >= '0' && *decimals <= '9' &&
                     (strcmp(debts, "0") == 0 || strcmp(debts, "1") == 0);
     l->state.has_debts = strcmp(debts, "1") == 0;
@@ -167,7 +173,8 @@ static fds_status fill(fds_ledger *l, fds_error *err) {
     TRY(ledger_put_meta(l, "origin", l->origin, err));
     TRY(ledger_put_meta(l, "vkey", l->vkey, err));
     TRY(ledger_put_meta(l, "audited", "1", err));
-    l->has_audited = true;
+    TRY(ledger_put_meta(l, "waiting", "1", err));
+    l->has_audited = l->has_waiting = true;
     json_t *about = json_pack("{s:i, s:s, s:i, s:b, s:s}", "format", LEDGER_FORMAT, "currency",
                               l->unit.currency, "decimals", l->unit.decimals, "debts",
                               (int)l->state.has_debts, "origin", l->origin);

@@ -10,6 +10,7 @@
  *   book.c      new entries: predictions
  *   people.c    new entries: top-ups, payouts, corrections, notes
  *   audited.c   what the bank says about predictions that were paid
+ *   waiting.c   what is kept of predictions until the bank has answered
  *   runs.c      runs and their payees
  *   privacy.c   what a private ledger promises, shows and has spent
  *   release.c   new entries: statements with noise
@@ -277,7 +278,12 @@ enum ledger_query {
     LEDGER_Q_REPEATED,
     LEDGER_Q_AUDITED, /* from entry $1 on, at most $2: entry, vals, errors, score */
     LEDGER_Q_ADD_AUDITED,
-    LEDGER_Q_PREDICTIONS, /* numbers of those from $1 on and below $2, at most $3 */
+    LEDGER_Q_WAITING, /* from entry $1 on, at most $2: entry, data */
+    LEDGER_Q_COUNT_WAITING,
+    LEDGER_Q_ADD_WAITING,
+    LEDGER_Q_END_WAITING,  /* of entry $1 */
+    LEDGER_Q_DROP_WAITING, /* of entries below $1 */
+    LEDGER_Q_PREDICTIONS,  /* numbers of those from $1 on and below $2, at most $3 */
     LEDGER_QUERIES
 };
 
@@ -295,6 +301,7 @@ struct fds_ledger {
     char path[FDS__PATH_MAX];          /* for messages: without passwords */
     bool can_write;
     bool has_audited; /* the table of audited predictions */
+    bool has_waiting; /* that of what waits for it */
     ledger_unit unit;
     char origin[LOG_NAME + 1], vkey[LOG_VKEY];
     log_key key;
@@ -338,10 +345,11 @@ fds_status ledger_query(const fds_ledger *ledger, enum ledger_query which, db_qu
 /* FDS_ERR_CORRUPT, naming the ledger. */
 __attribute__((format(printf, 3, 4))) fds_status
 ledger_fail(const fds_ledger *ledger, fds_error *err, const char *format, ...);
-/* Tables, indexes and triggers: those of all ledgers; the table of audited predictions, which one made
- * by an earlier version lacks; both. */
+/* Tables, indexes and triggers: those of all ledgers; the table of audited predictions and that of what
+ * waits for it, which those made by earlier versions lack; all. */
 fds_status ledger_make_first_tables(db *d, fds_error *err);
 fds_status ledger_make_audited(db *d, fds_error *err);
+fds_status ledger_make_waiting(db *d, fds_error *err);
 fds_status ledger_make_tables(db *d, fds_error *err);
 /* Those that this ledger has. */
 db_make ledger_tables_of(const fds_ledger *ledger);
@@ -437,11 +445,25 @@ fds_status ledger_look_up(const fds_ledger *ledger, ledger_entry_kind kind, uint
                           const char *key, const uint8_t fingerprint[32], ledger_first_use *out,
                           fds_error *err);
 
+/* ---- people.c ---- */
+
+/* FDS_ERR_USAGE: a private ledger, a prediction, and a posting of a provider. The state has the accounts
+ * of the postings. */
+fds_status ledger_correction_check(const fds_ledger *ledger, const ledger_state *state, uint64_t of,
+                                   const fds_posting *postings, size_t count, fds_error *err);
+
 /* ---- audited.c ---- */
 
 /* The number of the first entry that is not before a time. */
 fds_status ledger_first_at(const fds_ledger *ledger, int64_t at_ms, uint64_t *index,
                            fds_error *err);
+
+/* ---- waiting.c ---- */
+
+/* Within a transaction; makes the table if there is none. */
+fds_status ledger_add_waiting(fds_ledger *ledger, uint64_t entry, const void *data, size_t size,
+                              fds_error *err);
+fds_status ledger_end_waiting(fds_ledger *ledger, uint64_t entry, fds_error *err);
 
 /* ---- privacy.c ---- */
 

@@ -232,17 +232,17 @@ fds_status fds_ledger_pay(fds_ledger *l, const fds_posting *payouts, size_t coun
 /* ---- corrections ---- */
 
 /* What a prediction paid a provider is not to be read from how it is mended. */
-static fds_status check_hidden(const fds_ledger *l, uint64_t of, const fds_posting *postings,
-                               size_t count, fds_error *err) {
+fds_status ledger_correction_check(const fds_ledger *l, const ledger_state *s, uint64_t of,
+                                   const fds_posting *postings, size_t count, fds_error *err) {
     ledger_entry e;
     db_query *row;
-    if (!l->state.privacy.is_on)
+    if (!s->privacy.is_on)
         return FDS_OK;
     TRY(ledger_entry_get(l, of, &e, &row, err));
     bool is_prediction = e.kind == LEDGER_PREDICTION;
     db_end(row);
     for (size_t i = 0; is_prediction && i < count; i++)
-        if (ledger_is_hidden(l, postings[i].account))
+        if (s->accounts[postings[i].account].kind == FDS_ACCOUNT_PROVIDER)
             return fds__fail(err, FDS_ERR_USAGE,
                              "%s is private: a correction of a prediction takes money from "
                              "\"reserve\", not from providers, who would learn their shares",
@@ -296,7 +296,7 @@ fds_status fds_ledger_correct(fds_ledger *l, uint64_t of, const fds_posting *pos
     TRY(ledger_settle(l, err));
     TRY(check_own_key(key, err));
     TRY(check_correction(l, of, postings, count, reason, operators, err));
-    TRY(check_hidden(l, of, postings, count, err));
+    TRY(ledger_correction_check(l, &l->state, of, postings, count, err));
     fds__text_print(&request, "correction %llu", (unsigned long long)of);
     for (size_t i = 0; i < count; i++)
         fds__text_print(&request, " %llu=%lld", (unsigned long long)postings[i].account,

@@ -85,25 +85,6 @@ static fds_status count_entry(summing *s, const ledger_entry *e, fds_error *err)
     return add_shares(s, e, state->runs[e->run], err);
 }
 
-/* The first entry of a day or later: times do not go back. */
-static fds_status find_first(const fds_ledger *l, int64_t day, uint64_t *out, fds_error *err) {
-    uint64_t low = 0, high = l->state.size;
-    while (low < high) {
-        ledger_entry e;
-        db_query *row;
-        uint64_t middle = low + (high - low) / 2;
-        TRY(ledger_entry_get(l, middle, &e, &row, err));
-        int64_t at = e.at_ms / LEDGER_DAY_MS;
-        db_end(row);
-        if (at < day)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    *out = low;
-    return FDS_OK;
-}
-
 static fds_status sum_rows(summing *s, db_query *q, uint64_t total, const fds_events *events,
                            fds_error *err) {
     double start_s = fds__now_s();
@@ -125,8 +106,8 @@ static fds_status sum_between(summing *s, int64_t from, int64_t to, const fds_ev
     db_query *q;
     uint64_t first, end;
     TRY(NEW(s->counted, s->ledger->state.account_count, err));
-    TRY(find_first(s->ledger, from, &first, err));
-    TRY(find_first(s->ledger, to + 1, &end, err));
+    TRY(ledger_first_at(s->ledger, from * LEDGER_DAY_MS, &first, err));
+    TRY(ledger_first_at(s->ledger, (to + 1) * LEDGER_DAY_MS, &end, err));
     TRY(ledger_query(s->ledger, LEDGER_Q_ENTRIES, &q, err));
     db_bind_int(q, 1, (int64_t)first);
     db_bind_int(q, 2, (int64_t)(end - first));

@@ -62,6 +62,12 @@ static const char *const sql[LEDGER_QUERIES] = {
                           "HAVING count(*) > 1 ORDER BY 1 LIMIT 1",
     [LEDGER_Q_AUDITED] =
         "SELECT entry, vals, errors, score FROM audited WHERE entry >= $1 ORDER BY entry LIMIT $2",
+    [LEDGER_Q_WAITING] =
+        "SELECT entry, data FROM waiting WHERE entry >= $1 ORDER BY entry LIMIT $2",
+    [LEDGER_Q_COUNT_WAITING] = "SELECT count(*) FROM waiting",
+    [LEDGER_Q_ADD_WAITING] = "INSERT INTO waiting(entry, data) VALUES($1, $2)",
+    [LEDGER_Q_END_WAITING] = "DELETE FROM waiting WHERE entry = $1",
+    [LEDGER_Q_DROP_WAITING] = "DELETE FROM waiting WHERE entry < $1",
     [LEDGER_Q_PREDICTIONS] = "SELECT idx FROM entry WHERE idx >= $1 AND idx < $2 AND kind = "
                              "'prediction' ORDER BY idx LIMIT $3",
     [LEDGER_Q_ADD_AUDITED] =
@@ -102,13 +108,32 @@ fds_status ledger_make_audited(db *d, fds_error *err) {
     return db_protect(d, "audited", err);
 }
 
-fds_status ledger_make_tables(db *d, fds_error *err) {
+fds_status ledger_make_waiting(db *d, fds_error *err) {
+    return db_run(d,
+                  "CREATE TABLE waiting(entry INTEGER PRIMARY KEY REFERENCES entry(idx),"
+                  " data BLOB NOT NULL) STRICT",
+                  err);
+}
+
+static fds_status make_without_waiting(db *d, fds_error *err) {
     TRY(ledger_make_first_tables(d, err));
     return ledger_make_audited(d, err);
 }
 
+static fds_status make_without_audited(db *d, fds_error *err) {
+    TRY(ledger_make_first_tables(d, err));
+    return ledger_make_waiting(d, err);
+}
+
+fds_status ledger_make_tables(db *d, fds_error *err) {
+    TRY(make_without_waiting(d, err));
+    return ledger_make_waiting(d, err);
+}
+
 db_make ledger_tables_of(const fds_ledger *l) {
-    return l->has_audited ? ledger_make_tables : ledger_make_first_tables;
+    if (l->has_audited)
+        return l->has_waiting ? ledger_make_tables : make_without_waiting;
+    return l->has_waiting ? make_without_audited : ledger_make_first_tables;
 }
 
 /* ---- queries ---- */

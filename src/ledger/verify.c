@@ -92,7 +92,17 @@ static fds_status check_correction(const audit *a, const ledger_entry *e, fds_er
     bool is_right = json_is_string(json_object_get(root, "reason")) && first && second &&
                     strcmp(first, second) != 0 && a->parts->count >= 2;
     json_decref(root);
-    return is_right ? FDS_OK : FAIL_ENTRY(a, e, err, "it has no reason, or not two operators");
+    if (!is_right)
+        return FAIL_ENTRY(a, e, err, "it has no reason, or not two operators");
+    fds_error why = {0};
+    fds_status status = ledger_correction_check(a->ledger, &a->state, e->ref, a->parts->postings,
+                                                a->parts->count, &why);
+    return status == FDS_ERR_USAGE
+               ? FAIL_ENTRY(a, e, err,
+                            "it corrects a prediction by a provider's account, which "
+                            "shows what the prediction has paid")
+           : status != FDS_OK ? fds__fail(err, status, "%s", why.text)
+                              : FDS_OK;
 }
 
 static fds_status check_note(const audit *a, const ledger_entry *e, fds_error *err) {

@@ -26,6 +26,8 @@ static const serve_endpoint endpoints[] = {
     {"accounts", false, STAFF, serve_api_accounts},
     {"overview", false, STAFF, serve_api_overview},
     {"audit", false, STAFF, serve_api_audit},
+    {"audit/verify", true, STAFF, serve_api_verify},
+    {"audit/cancel", true, STAFF, serve_api_verify_cancel},
     {"proposals", false, STAFF, serve_api_proposals},
     {"payouts", false, STAFF, serve_api_payouts},
     {"topup", true, OPERATOR, serve_api_topup},

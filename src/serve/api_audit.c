@@ -2,17 +2,14 @@
  * The lights of the page: what the checks of an audit say about the ledger, as it grows.
  *
  * The auditor reads what is new when somebody asks, in parts of some milliseconds, between which
- * predictions are answered. Only the check "ledger" reads everything at once, while nobody is served: it
- * runs when an auditor or operator wants it, and its verdict stays with the time at which it was found. */
+ * predictions are answered. Only the check "ledger" reads everything anew, when an auditor or operator
+ * wants it (verify.c). */
 #include "serve/serve.h"
 
-#include <time.h>
-
-enum { AT_ONCE = 512, MOST_VERIFIED = 200000 };
+enum { AT_ONCE = 512 };
 
 struct serve_audit {
     fds_auditor *auditor;
-    char verified_at[32]; /* "": not yet */
 };
 
 void serve_audit_free(serve_audit *audit) {
@@ -46,34 +43,20 @@ static fds_status open_audit(fds_server *server, serve_audit **out, fds_error *e
     return status;
 }
 
-static fds_status verify(serve_call *call, fds_error *err) {
-    serve_audit *audit = call->server->audit;
-    struct tm parts;
-    time_t now = time(NULL);
-    if (fds_ledger_size(call->ledger) > MOST_VERIFIED)
-        return fds__fail(
-            err, FDS_ERR_LIMIT,
-            "more than %d entries: nobody would be served meanwhile. Use fds audit on a "
-            "copy (fds ledger backup)",
-            MOST_VERIFIED);
-    TRY(fds_auditor_verify(audit->auditor, call->ledger, NULL, NULL, err));
-    gmtime_r(&now, &parts);
-    strftime(audit->verified_at, sizeof audit->verified_at, "%Y-%m-%dT%H:%M:%SZ", &parts);
-    return FDS_OK;
-}
-
 static fds_status report(serve_call *call, fds_error *err) {
     const fds_server *server = call->server;
     char *text = NULL;
     json_t *json = NULL;
+    TRY(serve_verify_share(server->verify, server->audit->auditor, err));
     TRY(fds_auditor_report(server->audit->auditor, &text, err));
     fds_status status = fds__json_parse("report", text, strlen(text), &json, err);
     fds_text_free(text);
     TRY(status);
-    const char *at = server->audit->verified_at;
     const serve_shadow *shadow = server->shadow;
     bool is_whole =
-        fds__json_put(json, "verified_at", *at ? json_string(at) : json_null()) &&
+        fds__json_put(json, "waiting",
+                      json_integer((json_int_t)atomic_load(&server->metrics.audits_waiting))) &&
+        serve_verify_put(json, server->verify) &&
         fds__json_put(json, "audit_share",
                       json_real(shadow ? shadow->secrets.share_ppm / 1e6 : 0)) &&
         fds__json_put(json, "missed",
@@ -97,8 +80,5 @@ fds_status serve_api_audit(serve_call *call, fds_error *err) {
         call->job->is_unfinished = true;
         return FDS_OK;
     }
-    const char *wanted = serve_arg_text(call, "verify");
-    if (wanted && strcmp(wanted, "true") == 0)
-        TRY(verify(call, err));
     return report(call, err);
 }

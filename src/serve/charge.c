@@ -166,6 +166,8 @@ typedef struct {
     fds_charge *items;
     char (*keys)[LEDGER_KEY];
     char (*labels)[LABEL]; /* numbers of regressions */
+    const serve_job **owners;
+    fds_server *server;
 } charges_of_batch;
 
 static void fill_charge(charges_of_batch *bill, const serve_job *job, size_t k) {
@@ -209,9 +211,12 @@ static fds_status make_bill(charges_of_batch *bill, serve_job **jobs, size_t cou
     TRY(NEW(bill->items, bill->count, err));
     TRY(NEW(bill->keys, bill->count, err));
     TRY(NEW(bill->labels, bill->count, err));
+    TRY(NEW(bill->owners, bill->count, err));
     for (size_t i = 0; i < count; i++)
-        for (size_t k = 0; !jobs[i]->reply.status && k < jobs[i]->request.count; k++)
+        for (size_t k = 0; !jobs[i]->reply.status && k < jobs[i]->request.count; k++) {
             fill_charge(bill, jobs[i], k);
+            bill->owners[jobs[i]->first_charge + k] = jobs[i];
+        }
     return FDS_OK;
 }
 
@@ -221,6 +226,16 @@ static void free_bill(charges_of_batch *bill) {
     fds__free(bill->items);
     fds__free(bill->keys);
     fds__free(bill->labels);
+    fds__free(bill->owners);
+}
+
+/* What stays in the ledger until the prediction is audited. */
+static fds_status keep_input(void *user, size_t place, uint64_t entry, int64_t at_ms,
+                             const void **data, size_t *size, fds_error *err) {
+    const charges_of_batch *bill = user;
+    const serve_job *job = bill->owners[place];
+    return serve_shadow_keep(bill->server, job, place - job->first_charge, entry, at_ms, data, size,
+                             err);
 }
 
 /* ---- the transaction ---- */
@@ -277,7 +292,7 @@ static void settle(fds_server *server, serve_job *job, const fds_charge *charges
 }
 
 void serve_charge(fds_server *server, serve_job **jobs, size_t count) {
-    charges_of_batch bill = {0};
+    charges_of_batch bill = {.server = server};
     fds_error err = {0};
     for (size_t i = 0; i < count; i++)
         keep(jobs[i]);
@@ -286,9 +301,10 @@ void serve_charge(fds_server *server, serve_job **jobs, size_t count) {
         pthread_mutex_lock(&server->ledger_lock);
         status = serve_shadow_before(server, &err);
         if (status == FDS_OK)
-            status = fds_ledger_charge(server->ledger, bill.items, bill.count, &err);
+            status = fds_ledger_charge_keeping(server->ledger, bill.items, bill.count, keep_input,
+                                               &bill, &err);
         if (status == FDS_OK)
-            serve_shadow_after(server, jobs, count, bill.items);
+            serve_shadow_after(server);
         pthread_mutex_unlock(&server->ledger_lock);
     }
     if (status != FDS_OK) {

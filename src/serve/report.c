@@ -173,6 +173,8 @@ void serve_metrics_write(const fds_server *server, fds__text *out) {
     write_number(out, "audits_missed_total", "counter",
                  "Predictions that should have been audited, and were not.",
                  atomic_load(&m->audits_missed));
+    write_number(out, "audits_waiting", "gauge", "Predictions that wait for the bank.",
+                 atomic_load(&m->audits_waiting));
     write_number(out, "repeated_total", "counter", "Predictions that were paid before.",
                  atomic_load(&m->repeated));
     write_number(out, "ledger_failures_total", "counter", "Transactions of the ledger that failed.",

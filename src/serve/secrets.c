@@ -4,7 +4,7 @@
  *
  * Each day (UTC) has a secret of 32 random bytes, in a file of its own beside the signing key (mode 0600):
  *
- *     BASE.audit-2026-11-18    {"day": "2026-11-18", "share_ppm": 50000, "secret": HEX}
+ *     BASE.audit-2026-11-18    {"day": "2026-11-18", "share_ppm": 50000, "secret": HEX, "key": HEX}
  *
  * where BASE is the file of the signing key, or the ledger's own if that has its usual name. Entries of
  * kind "audit" commit to it, and reveal it:
@@ -21,10 +21,21 @@
  * the log has a commitment and the file is gone, nothing is chosen on that day, the server's log says so,
  * and audits miss the revealing entry.
  *
- * The next day is committed to along with the present one, so that midnight may come at any moment. */
+ * The next day is committed to along with the present one, so that midnight may come at any moment.
+ *
+ * The inputs of chosen predictions wait in the ledger until the bank has answered (shadow.c), encrypted by
+ * the day's key, which nothing else is made from and nobody reveals. Pages, logs and copies of the database
+ * keep what was deleted; once the file is gone, nobody can read it. An input is sealed as
+ *
+ *     day in 8 bytes, nonce of 12 random bytes, tag of 16, ChaCha20 of the input
+ *
+ * by ChaCha20-Poly1305 with the day and the number of the entry, 8 bytes each, as associated data: it
+ * opens for its own entry alone. Numbers are little-endian. */
 #include "serve/serve.h"
 
 #include <math.h>
+#include <nettle/chacha-poly1305.h>
+#include <nettle/memops.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -39,7 +50,7 @@ int64_t serve_system_ms(void) {
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static void name_day(int64_t day, char name[NAME]) {
+void serve_secrets_name(int64_t day, char name[NAME]) {
     time_t seconds = (time_t)(day * (DAY_MS / 1000));
     struct tm parts;
     gmtime_r(&seconds, &parts);
@@ -57,7 +68,7 @@ static int64_t read_day(const char *text) {
     parts.tm_mon = month - 1;
     parts.tm_mday = mday;
     int64_t day = (int64_t)timegm(&parts) / (DAY_MS / 1000);
-    name_day(day, again);
+    serve_secrets_name(day, again);
     return strncmp(again, text, NAME - 1) == 0 ? day : -1;
 }
 
@@ -87,22 +98,25 @@ static bool read_hex(const char *hex, uint8_t bytes[32]) {
 static fds_status write_path(const serve_secrets *s, int64_t day, char path[FDS__PATH_MAX],
                              fds_error *err) {
     char name[NAME];
-    name_day(day, name);
+    serve_secrets_name(day, name);
     int size = snprintf(path, FDS__PATH_MAX, "%s" MARK "%s", s->base, name);
     return size < FDS__PATH_MAX ? FDS_OK : fds__fail(err, FDS_ERR_USAGE, "%s: too long", s->base);
 }
 
 static fds_status save(const serve_secrets *s, const serve_secret *secret, fds_error *err) {
-    char path[FDS__PATH_MAX], name[NAME], hex[65], text[200];
+    char path[FDS__PATH_MAX], name[NAME], hex[65], key[65], text[300];
     TRY(write_path(s, secret->day, path, err));
-    name_day(secret->day, name);
+    serve_secrets_name(secret->day, name);
     write_hex(secret->bytes, hex);
+    write_hex(secret->key, key);
     int size =
-        snprintf(text, sizeof text, "{\"day\": \"%s\", \"share_ppm\": %u, \"secret\": \"%s\"}\n",
-                 name, secret->share_ppm, hex);
+        snprintf(text, sizeof text,
+                 "{\"day\": \"%s\", \"share_ppm\": %u, \"secret\": \"%s\", \"key\": \"%s\"}\n",
+                 name, secret->share_ppm, hex, key);
     fds_status status = fds__file_write_secret(path, text, (size_t)size, err);
     serve_forget(text, sizeof text);
     serve_forget(hex, sizeof hex);
+    serve_forget(key, sizeof key);
     return status;
 }
 
@@ -119,11 +133,13 @@ static fds_status load(const char *path, serve_secret *out, fds_error *err) {
     *out = (serve_secret){.day = read_day(json_string_value(json_object_get(json, "day"))),
                           .share_ppm = (uint32_t)ppm};
     bool is_fine = out->day >= 0 && ppm >= 0 && ppm <= 1000000 &&
-                   read_hex(json_string_value(json_object_get(json, "secret")), out->bytes);
+                   read_hex(json_string_value(json_object_get(json, "secret")), out->bytes) &&
+                   read_hex(json_string_value(json_object_get(json, "key")), out->key);
     json_decref(json);
-    return is_fine ? FDS_OK
-                   : fds__fail(err, FDS_ERR_FORMAT,
-                               "%s: it must have \"day\", \"share_ppm\" and \"secret\"", path);
+    return is_fine
+               ? FDS_OK
+               : fds__fail(err, FDS_ERR_FORMAT,
+                           "%s: it must have \"day\", \"share_ppm\", \"secret\" and \"key\"", path);
 }
 
 /* ---- the log ---- */
@@ -134,7 +150,7 @@ static fds_status find_note(const fds_ledger *ledger, const char *what, int64_t 
     char key[KEY], name[NAME], *text = NULL;
     uint64_t cash, index;
     json_t *entry = NULL;
-    name_day(day, name);
+    serve_secrets_name(day, name);
     snprintf(key, sizeof key, "audit %s %s", what, name);
     *note = NULL;
     TRY(fds_ledger_find(ledger, "cash", &cash, err));
@@ -154,7 +170,7 @@ static fds_status write_note(fds_ledger *ledger, const char *what, int64_t day, 
                              fds_error *err) {
     char key[KEY], name[NAME];
     uint64_t index;
-    name_day(day, name);
+    serve_secrets_name(day, name);
     snprintf(key, sizeof key, "audit %s %s", what, name);
     OWNED char *text = note ? fds__json_text(note, JSON_COMPACT) : NULL;
     json_decref(note);
@@ -183,7 +199,7 @@ static fds_status is_committed(const fds_ledger *ledger, const serve_secret *sec
 
 static fds_status commit(fds_server *server, const serve_secret *secret, fds_error *err) {
     char name[NAME], hash[65];
-    name_day(secret->day, name);
+    serve_secrets_name(secret->day, name);
     hash_secret(secret, hash);
     return write_note(server->ledger, "commit", secret->day,
                       json_pack("{s:s, s:s, s:s}", "audit", "commit", "day", name, "hash", hash),
@@ -279,6 +295,7 @@ static fds_status make(fds_server *server, int64_t day, fds_error *err) {
     if (s->count == SERVE_SECRETS)
         return fds__fail(err, FDS_ERR_LIMIT, "more than %d secrets wait", SERVE_SECRETS);
     TRY(fds__random_secret(secret.bytes, sizeof secret.bytes, err));
+    TRY(fds__random_secret(secret.key, sizeof secret.key, err));
     TRY(save(s, &secret, err));
     s->items[s->count++] = secret;
     return FDS_OK;
@@ -322,16 +339,60 @@ bool serve_secrets_choose(const serve_secrets *s, int64_t day, uint64_t entry) {
     return (double)first < ldexp((double)secret->share_ppm / 1e6, 64);
 }
 
-int64_t serve_secrets_day_of(const fds_ledger *ledger, uint64_t entry) {
-    char *text = NULL;
-    json_t *json = NULL;
+/* ---- inputs ---- */
+
+enum { NONCE_AT = 8, TAG_AT = NONCE_AT + CHACHA_POLY1305_NONCE_SIZE };
+_Static_assert(TAG_AT + CHACHA_POLY1305_DIGEST_SIZE == SERVE_SEAL, "the head of what is sealed");
+
+static void begin_seal(struct chacha_poly1305_ctx *ctx, const serve_secret *secret,
+                       const uint8_t *nonce, uint64_t entry) {
+    const uint64_t about[2] = {(uint64_t)secret->day, entry};
+    chacha_poly1305_set_key(ctx, secret->key);
+    chacha_poly1305_set_nonce(ctx, nonce);
+    chacha_poly1305_update(ctx, sizeof about, (const uint8_t *)about);
+}
+
+fds_status serve_secrets_seal(const serve_secrets *s, int64_t day, uint64_t entry, const void *data,
+                              size_t size, uint8_t *out, fds_error *err) {
+    struct chacha_poly1305_ctx ctx;
+    const serve_secret *secret = find((serve_secrets *)(uintptr_t)s, day);
+    assert(secret); /* it has chosen the entry */
+    memcpy(out, &day, sizeof day);
+    TRY(fds__random_secret(out + NONCE_AT, CHACHA_POLY1305_NONCE_SIZE, err));
+    begin_seal(&ctx, secret, out + NONCE_AT, entry);
+    chacha_poly1305_encrypt(&ctx, size, out + SERVE_SEAL, data);
+    chacha_poly1305_digest(&ctx, CHACHA_POLY1305_DIGEST_SIZE, out + TAG_AT);
+    serve_forget(&ctx, sizeof ctx);
+    return FDS_OK;
+}
+
+int64_t serve_secrets_sealed_day(const void *sealed, size_t size) {
     int64_t day = -1;
-    if (fds_ledger_entry(ledger, entry, UINT64_MAX, &text, NULL) == FDS_OK &&
-        fds__json_parse("entry", text, strlen(text), &json, NULL) == FDS_OK)
-        day = read_day(json_string_value(json_object_get(json, "at")));
-    fds_text_free(text);
-    json_decref(json);
+    if (size >= SERVE_SEAL)
+        memcpy(&day, sealed, sizeof day);
     return day;
+}
+
+fds_status serve_secrets_unseal(const serve_secrets *s, uint64_t entry, const void *sealed,
+                                size_t size, void *out, fds_error *err) {
+    struct chacha_poly1305_ctx ctx;
+    const uint8_t *from = sealed;
+    uint8_t tag[CHACHA_POLY1305_DIGEST_SIZE];
+    int64_t day = serve_secrets_sealed_day(sealed, size);
+    const serve_secret *secret = day < 0 ? NULL : find((serve_secrets *)(uintptr_t)s, day);
+    if (!secret)
+        return fds__fail(err, FDS_ERR_NOT_FOUND,
+                         "entry %llu waits for its audit, but the secret of its day is lost",
+                         (unsigned long long)entry);
+    begin_seal(&ctx, secret, from + NONCE_AT, entry);
+    chacha_poly1305_decrypt(&ctx, size - SERVE_SEAL, out, from + SERVE_SEAL);
+    chacha_poly1305_digest(&ctx, sizeof tag, tag);
+    serve_forget(&ctx, sizeof ctx);
+    return memeql_sec(tag, from + TAG_AT, sizeof tag)
+               ? FDS_OK
+               : fds__fail(err, FDS_ERR_CORRUPT,
+                           "entry %llu waits for its audit, but its input was changed",
+                           (unsigned long long)entry);
 }
 
 /* ---- the day after ---- */
@@ -340,7 +401,7 @@ static fds_status reveal(fds_server *server, const serve_secret *secret, fds_err
     char name[NAME], hex[65], rows_hex[65], path[FDS__PATH_MAX];
     uint8_t sha256[32];
     uint64_t rows;
-    name_day(secret->day, name);
+    serve_secrets_name(secret->day, name);
     TRY(fds_ledger_audited_day(server->ledger, name, &rows, sha256, err));
     write_hex(secret->bytes, hex);
     write_hex(sha256, rows_hex);

@@ -14,6 +14,7 @@
  *   sessions.c who has logged in, cookies
  *   api.c      /api: which endpoint for whom; api_look.c what people look at; api_money.c what
  *              operators do; api_audit.c what audits say; api_samples.c pictures of a provider's samples
+ *   verify.c   the whole ledger computed again, beside serving
  *   proposals.c   what one operator has proposed and another one has to agree to
  *   page.c     the page's files
  *   report.c   the log and the metrics
@@ -21,8 +22,8 @@
  *
  * Threads: http.c's read requests and write answers; one worker owns all runs, and the ledger while
  * it holds ledger_lock; another one hashes passwords; one asks the bank, by runs of its own, in idle time;
- * the caller's thread starts, reloads and stops. A
- * request that needs one of these is a job. Its connection is suspended until the job's reply is there.
+ * one verifies a copy of the ledger, when somebody wants it; the caller's thread starts, reloads and stops.
+ * A request that needs one of these is a job. Its connection is suspended until the job's reply is there.
  */
 #ifndef FDS_SERVE_INTERNAL_H
 #define FDS_SERVE_INTERNAL_H
@@ -225,7 +226,7 @@ typedef struct serve_metrics {
     atomic_ullong codes[SERVE_CODES]; /* requests by status */
     atomic_ullong predictions, batches, paid, repeated, ledger_failures, reloads;
     atomic_ullong units; /* charged */
-    atomic_ullong audited, audits_missed;
+    atomic_ullong audited, audits_missed, audits_waiting;
     atomic_ullong seconds[SERVE_BUCKETS + 1], microseconds;
     atomic_uint connections, requests;  /* open now */
     atomic_ullong bytes;                /* of bodies, held now */
@@ -401,10 +402,21 @@ int64_t serve_proposals_pending(const fds_server *server, const char *account);
 typedef struct serve_audit serve_audit;
 void serve_audit_free(serve_audit *audit); /* NULL is fine */
 
+/* ---- verify.c ---- */
+
+typedef struct serve_verify serve_verify;
+fds_status serve_verify_create(serve_verify **out, fds_error *err);
+void serve_verify_stop(serve_verify *verify); /* and frees it; NULL is fine */
+/* What the last verification has found, as the auditor's own; what is known of it, and of the one that
+ * runs: "verifying", "verified_at", "verify_error". Shareable. */
+fds_status serve_verify_share(serve_verify *verify, fds_auditor *auditor, fds_error *err);
+bool serve_verify_put(json_t *json, serve_verify *verify);
+
 /* ---- the server ---- */
 
 typedef struct serve_settings {
     char *models, *keys_path; /* for reloading */
+    char *ledger;             /* its path, or NULL */
     oip_limits limits;
     size_t max_bytes, held_bytes; /* of a body; of all bodies together */
     unsigned connections, connections_each;
@@ -434,6 +446,7 @@ struct fds_server {
     serve_proposals proposals; /* under ledger_lock */
     serve_shadow *shadow;      /* or NULL */
     serve_audit *audit;        /* under ledger_lock; NULL: nobody has asked yet */
+    serve_verify *verify;
     bool is_tls;
     serve_queue queue;
     serve_metrics metrics;
@@ -538,7 +551,9 @@ fds_status serve_api_entry(serve_call *call, fds_error *err);
 fds_status serve_api_statement(serve_call *call, fds_error *err);
 fds_status serve_api_receipt(serve_call *call, fds_error *err);
 fds_status serve_api_overview(serve_call *call, fds_error *err);
-fds_status serve_api_audit(serve_call *call, fds_error *err);   /* api_audit.c */
+fds_status serve_api_audit(serve_call *call, fds_error *err);  /* api_audit.c */
+fds_status serve_api_verify(serve_call *call, fds_error *err); /* verify.c, as is the next */
+fds_status serve_api_verify_cancel(serve_call *call, fds_error *err);
 fds_status serve_api_samples(serve_call *call, fds_error *err); /* api_samples.c */
 fds_status serve_api_topup(serve_call *call, fds_error *err);   /* api_money.c, as are the next */
 fds_status serve_api_payout(serve_call *call, fds_error *err);

@@ -74,6 +74,7 @@ static fds_status read_settings(fds_server *s, const fds_params *p, fds_error *e
     TRY(copy_text(p->force_reason, &set->standards.reason, err));
     TRY(copy_text(p->model, &set->models, err));
     TRY(copy_text(p->keys, &set->keys_path, err));
+    TRY(copy_text(p->ledger, &set->ledger, err));
     s->params = fds__params_default(FDS__JOB_EXPLAIN);
     s->params.threads = p->threads;
     s->has_keys = p->keys != NULL;
@@ -319,6 +320,7 @@ static fds_status listen_and_serve(fds_server *s, const fds_params *p, fds_error
 static void free_server(fds_server *s) {
     serve_queue_stop(s);
     serve_shadow_stop(s);
+    serve_verify_stop(s->verify);
     serve_hasher_stop(s);
     serve_http_stop(s);
     serve_hasher_free(s->hasher);
@@ -336,6 +338,7 @@ static void free_server(fds_server *s) {
     pthread_cond_destroy(&s->queue.is_filled);
     fds__free(s->set.models);
     fds__free(s->set.keys_path);
+    fds__free(s->set.ledger);
     fds__free(s->set.audit_groups);
     fds__free(s->set.standards.forced);
     fds__free(s->set.standards.reason);
@@ -346,6 +349,7 @@ static fds_status start(fds_server *s, const fds_params *p, fds_error *err) {
     TRY(read_settings(s, p, err));
     TRY(serve_rates_create(&s->rates, err));
     TRY(serve_sessions_create(&s->sessions, err));
+    TRY(serve_verify_create(&s->verify, err));
     TRY(open_ledger(s, p, err));
     TRY(load_models(s, err));
     TRY(load_keys(s, err));

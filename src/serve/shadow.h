@@ -5,13 +5,13 @@
 
 /* ---- secrets.c ---- */
 
-enum { SERVE_SECRETS = 64 };
+enum { SERVE_SECRETS = 64, SERVE_SEAL = 36 /* bytes that a seal adds */ };
 
 typedef struct serve_secret {
     int64_t day; /* since 1970 */
     uint32_t share_ppm;
-    uint8_t bytes[32];
-    bool is_committed; /* the log has its hash */
+    uint8_t bytes[32], key[32]; /* key: of inputs that wait; it is never revealed */
+    bool is_committed;          /* the log has its hash */
 } serve_secret;
 
 /* Those that are not revealed yet; under ledger_lock. */
@@ -32,7 +32,15 @@ int64_t serve_secrets_today(const serve_secrets *secrets);
 fds_status serve_secrets_prepare(fds_server *server, fds_error *err);
 /* Whether the prediction of that entry, paid on that day, is audited. */
 bool serve_secrets_choose(const serve_secrets *secrets, int64_t day, uint64_t entry);
-int64_t serve_secrets_day_of(const fds_ledger *ledger, uint64_t entry); /* -1: not known */
+void serve_secrets_name(int64_t day, char name[11]); /* "2026-11-18" */
+/* An input for which that day's secret has chosen its entry: out (size + SERVE_SEAL). */
+fds_status serve_secrets_seal(const serve_secrets *secrets, int64_t day, uint64_t entry,
+                              const void *data, size_t size, uint8_t *out, fds_error *err);
+int64_t serve_secrets_sealed_day(const void *sealed, size_t size); /* -1: malformed */
+/* The same back: out (size - SERVE_SEAL). FDS_ERR_NOT_FOUND: the key is gone. FDS_ERR_CORRUPT: somebody
+ * has changed it. */
+fds_status serve_secrets_unseal(const serve_secrets *secrets, uint64_t entry, const void *sealed,
+                                size_t size, void *out, fds_error *err);
 /* Reveals the secrets of all days before that one. */
 fds_status serve_secrets_reveal(fds_server *server, int64_t before, fds_error *err);
 
@@ -43,19 +51,23 @@ struct serve_row;
 
 typedef struct serve_shadow {
     serve_secrets secrets;
-    pthread_mutex_t lock; /* of the queue */
+    uint8_t *sealed; /* (sealed_capacity) the last input that was kept; under ledger_lock */
+    size_t sealed_capacity;
+    unsigned long long kept; /* by the transaction at hand; under ledger_lock */
+    pthread_mutex_t lock;    /* of the next two */
     pthread_cond_t is_filled;
-    struct serve_item *first, **last;
-    size_t count, bytes;
+    bool has_more; /* the ledger may have inputs that were not taken yet */
     bool is_ended;
-    double end_s;
-    atomic_bool is_missing; /* that predictions are missed was told */
     pthread_t thread;
     bool has_thread;
     /* The thread's. */
+    serve_models *models[2]; /* the newest that it has used, and those before; users of them */
+    struct serve_item *first, **last;
+    uint64_t next;  /* inputs of entries below it are taken, or have failed */
+    double retry_s; /* when to take all again, because one has failed; INFINITY: none has */
+    bool is_told;   /* that one has failed */
     struct serve_row *rows;
     size_t row_count;
-    int64_t busy_day;     /* of what is being answered; INT64_MAX: nothing is */
     int64_t revealed_day; /* before which all secrets are revealed */
 } serve_shadow;
 
@@ -64,11 +76,15 @@ typedef struct serve_shadow {
 fds_status serve_shadow_open(fds_server *server, const char *base, double share,
                              int64_t (*now_ms)(void), fds_error *err);
 fds_status serve_shadow_start(fds_server *server, fds_error *err);
-/* Answers what waits, for some seconds. */
-void serve_shadow_stop(fds_server *server);
-/* Both under ledger_lock, around the transaction that pays for jobs. */
+void serve_shadow_stop(fds_server *server); /* what waits goes on waiting */
+/* Under ledger_lock, around the transaction that pays. */
 fds_status serve_shadow_before(fds_server *server, fds_error *err);
-void serve_shadow_after(fds_server *server, serve_job **jobs, size_t count,
-                        const fds_charge *charges);
+void serve_shadow_after(fds_server *server);
+/* Within it: what the ledger keeps of sample k of a job, which entry pays for; *size 0: nothing. */
+fds_status serve_shadow_keep(fds_server *server, const serve_job *job, size_t k, uint64_t entry,
+                             int64_t at_ms, const void **data, size_t *size, fds_error *err);
+/* Reveals the secrets of days that are over, as far as nothing of them waits. What waits in vain for
+ * days is forgotten: audits name it then. */
+fds_status serve_shadow_reveal(fds_server *server, fds_error *err);
 
 #endif

@@ -15,6 +15,9 @@
  *   JSON  {"players": ["ann", "bob"], "coalitions": [{"coalition": ["ann"], "utility": 0.4}, ...]}
  *         {"players": ["ann", "bob"], "games": {"NAME": [{"coalition": [], "utility": 0.1}, ...]}}
  *
+ * A name that ends with .json or .csv (before .gz or .zst) decides which it is; else the first character
+ * does, { or [ for JSON.
+ *
  * A coalition may be given once per game. Utilities are finite numbers. What is not there is not
  * assumed: given_values.c says what a game needs. */
 #include "utility/given.h"
@@ -22,6 +25,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 enum { MOST_GAMES = 10000 };
 static const size_t NOWHERE = SIZE_MAX;
@@ -443,7 +447,10 @@ static fds_status read_root(fds__given *given, roster *players, json_t *root, fd
 static fds_status read_json(fds__given *given, roster *players, const fds__blob *file,
                             fds_error *err) {
     json_t *root;
-    TRY(fds__json_parse(file->path, (const char *)file->data, file->size, &root, err));
+    char where[FDS__PATH_MAX];
+    size_t mark = fds__utf8_mark(file->data, file->size);
+    snprintf(where, sizeof where, "%.*s: JSON", FDS__PATH_MAX - 16, file->path);
+    TRY(fds__json_parse(where, (const char *)file->data + mark, file->size - mark, &root, err));
     given->is_json = true;
     fds_status status = read_root(given, players, root, err);
     json_decref(root);
@@ -452,13 +459,28 @@ static fds_status read_json(fds__given *given, roster *players, const fds__blob 
 
 /* ---- either ---- */
 
+static bool is_json(const fds__blob *file) {
+    const char *name = strrchr(file->path, '/');
+    name = name ? name + 1 : file->path;
+    size_t mark = fds__utf8_mark(file->data, file->size),
+           blanks = strspn((const char *)file->data + mark, " \t\r\n"), length = strlen(name);
+    for (size_t i = 0; i < 2; i++) {
+        const char *packed = i ? ".zst" : ".gz";
+        if (length > strlen(packed) && strcasecmp(name + length - strlen(packed), packed) == 0)
+            length -= strlen(packed);
+    }
+    if (length >= 5 && strncasecmp(name + length - 5, ".json", 5) == 0)
+        return true;
+    if (length >= 4 && strncasecmp(name + length - 4, ".csv", 4) == 0)
+        return false;
+    return file->data[mark + blanks] == '{' || file->data[mark + blanks] == '[';
+}
+
 fds_status fds__given_parse(const fds__blob *file, fds__given *out, fds_error *err) {
     OWNED roster *players = NULL;
-    size_t mark = fds__utf8_mark(file->data, file->size),
-           blanks = strspn((const char *)file->data + mark, " \t\r\n");
     *out = (fds__given){.path = file->path};
     TRY(NEW(players, 1, err));
-    TRY((file->data[mark + blanks] == '{' ? read_json : read_csv)(out, players, file, err));
+    TRY((is_json(file) ? read_json : read_csv)(out, players, file, err));
     size_t rows = 0;
     for (size_t g = 0; g < out->count; g++) {
         TRY(check_duplicates(out, &out->games[g], err));

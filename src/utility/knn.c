@@ -84,8 +84,8 @@ static fds_status create(fds__utility_making *making, const fds__features *point
     TRY(NEW(near, samples * fds__pool_workers(data->workers, inputs), err));
     making->memory = sizeof *n + pairs * sizeof *n->order;
     sorting s = {points, samples, near, n->order};
-    return fds__pool_run(data->workers, inputs, sort_neighbours, &s, "neighbours", "inputs", NULL,
-                         err);
+    return fds__pool_run(data->workers, inputs, sort_neighbours, &s, "neighbours", "inputs",
+                         making->params->events, err);
 }
 
 fds_status fds__knn_create(fds__utility_making *making, fds_error *err) {

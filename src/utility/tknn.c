@@ -119,11 +119,11 @@ static fds_status find_near(void *context, size_t input, unsigned worker, fds_er
     return FDS_OK;
 }
 
-static fds_status list_near(tknn *t, fds_error *err) {
+static fds_status list_near(tknn *t, const fds_events *events, fds_error *err) {
     const fds__utility_data *data = t->data;
     size_t inputs = data->inputs->count;
     TRY(NEW(t->first, inputs + 1, err));
-    TRY(fds__pool_run(data->workers, inputs, find_near, t, "neighbours", "inputs", NULL, err));
+    TRY(fds__pool_run(data->workers, inputs, find_near, t, "neighbours", "inputs", events, err));
     for (size_t i = 0; i < inputs; i++)
         t->first[i + 1] += t->first[i];
     if (t->first[inputs] > FDS__MAX_UTILITY_MEMORY / sizeof *t->near)
@@ -131,7 +131,7 @@ static fds_status list_near(tknn *t, fds_error *err) {
                          "the neighbours of %zu inputs among %zu samples take more than %zu bytes",
                          inputs, data->samples->count, FDS__MAX_UTILITY_MEMORY);
     TRY(NEW(t->near, t->first[inputs] + 1, err));
-    return fds__pool_run(data->workers, inputs, find_near, t, "neighbours", "inputs", NULL, err);
+    return fds__pool_run(data->workers, inputs, find_near, t, "neighbours", "inputs", events, err);
 }
 
 fds_status fds__tknn_create(fds__utility_making *making, fds_error *err) {
@@ -143,7 +143,7 @@ fds_status fds__tknn_create(fds__utility_making *making, fds_error *err) {
     fds__tknn_read(making->params->kind, &t->threshold);
     if (t->threshold == 0)
         TRY(find_threshold(data, &t->threshold, err));
-    TRY(list_near(t, err));
+    TRY(list_near(t, making->params->events, err));
     TRY(NEW(t->harmonic, data->samples->count + 1, err));
     for (size_t c = 1; c <= data->samples->count; c++)
         t->harmonic[c] = t->harmonic[c - 1] + 1 / (double)c;

@@ -48,7 +48,7 @@ typedef struct fds__utility_params {
     float beta;             /* every network is trained at beta times lr */
     bool allow_noise;       /* command: its answers may differ when it is asked again */
     bool is_private; /* normalise by the inputs, so that no sample affects another's distances */
-    const fds_events *events;      /* command: of starting the program; or NULL */
+    const fds_events *events; /* of making it: starting a program, finding neighbours; or NULL */
     fds_utility_callback callback; /* answers instead of a kind; or NULL */
     void *callback_context;
     const char *callback_name;

@@ -14,7 +14,7 @@ typedef struct {
     int kind;
     int place;
     unsigned jobs;
-    const char *field, *name, *value, *choices, *standard, *automatic, *help, *methods, *needs;
+    const char *field, *name, *value, *choices, *standard, *automatic, *help, *methods, *why, *needs;
     double min, max;
     bool is_above, is_even, advanced, operand, is_common, repeats;
 } row;

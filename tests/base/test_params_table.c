@@ -51,7 +51,7 @@ static void methods_and_needs_name_what_there_is(void **state) {
         for (const char *at = r->methods; at && *at; at += strspn(at, " ")) {
             int length = (int)strcspn(at, " ");
             snprintf(word, sizeof word, "%.*s", length, at);
-            if (!(fds__is_among(word, "ls exact @") && r->jobs & VALUE) &&
+            if (!(fds__is_among(word, "ls exact tknn @") && r->jobs & VALUE) &&
                 !(fds__is_among(word, "fds afds gfds gfds+") && r->jobs & FIT))
                 fail_msg("%s: methods %s", name_of(r), r->methods);
             at += length;

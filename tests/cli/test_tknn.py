@@ -92,7 +92,8 @@ def what_private_values_need_is_checked():
     refused(["value", "set", "--method", "tknn:0.9", "--private"], 2, "--players all")
     refused(["value", "set/train.csv", "--players", "all", "--method", "tknn:0.9", "--private", "-q"], 2, "no test part")
     refused([*FOLDER, "--method", "knn:3", "--private"], 2, "--private does not apply")
-    refused([*FOLDER, "--private"], 2, "--private does not apply to method ls")
+    refused([*FOLDER, "--private"], 2, "--private does not apply to method ls; it applies to tknn: its values",
+            "models trained on all samples")
     refused([*call, "--private", "--private-epsilon", 1e-8], 2, "too small for 12 test samples")
     refused([*FOLDER, "--method", "tknn:x"], 2, "tknn:T needs a distance above 0")
     refused([*FOLDER, "--utility", "tknn:-1"], 2, "tknn:-1")

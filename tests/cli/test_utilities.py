@@ -5,6 +5,7 @@ The public copyright game (four brands, two of them split in two) is read from
 ../shared/data/copyright-game beside the source tree, where it is; its licence allows copies, but one
 place is enough. Everything else is made here.
 """
+import gzip
 import itertools
 import random
 from fractions import Fraction
@@ -193,6 +194,19 @@ def bad_files_are_refused_with_the_place():
         pathlib.Path("bad").write_text(text)
         refused(["value", "--utilities", "bad", "-q"], 1, "bad", *phrases)
     refused(["value", "--utilities", "nowhere.csv", "-q"], 1, "nowhere.csv")
+
+
+@test
+def the_name_of_a_file_decides_between_json_and_csv():
+    pathlib.Path("game.json").write_text('\n"players": ["a"], "coalitions": []}')  # the first brace is lost
+    refused(["value", "--utilities", "game.json", "-q"], 1, "game.json: JSON: line 2:")
+    pathlib.Path("list").write_text('[{"coalition": [],\n "utility" 1}]')
+    refused(["value", "--utilities", "list", "-q"], 1, "list: JSON: line 2:")
+    with gzip.open("game.json.gz", "wt") as file:
+        file.write("coalition,utility\n,0\na,1\n")
+    refused(["value", "--utilities", "game.json.gz", "-q"], 1, "game.json.gz: JSON: line 1:")
+    pathlib.Path("game.csv").write_text("{a,b,utility\n0,0,0\n0,1,1\n1,0,2\n1,1,3\n")
+    assert {k: v[0] for k, v in ranking("game.csv")["the game"].items()} == {"{a": 2, "b": 1}
 
 
 @test

@@ -185,6 +185,138 @@ static void a_ledger_without_the_table_gets_it_with_its_first_row(void **state) 
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, scratch_setup, scratch_teardown)
 
+/* ---- what waits ---- */
+
+typedef struct {
+    uint64_t entries[8];
+    size_t count;
+} waiting;
+
+/* Two bytes for every second charge. */
+static fds_status keep_some(void *user, size_t place, uint64_t entry, int64_t at_ms,
+                            const void **data, size_t *size, fds_error *err) {
+    static uint8_t bytes[2];
+    fds_status *fails_at = user;
+    (void)err;
+    assert_int_equal(at_ms, clock_ms);
+    if (fails_at && place == (size_t)*fails_at)
+        return FDS_ERR_NOMEM;
+    bytes[0] = (uint8_t)entry;
+    bytes[1] = (uint8_t)place;
+    *data = bytes;
+    *size = place % 2 ? 2 : 0;
+    return FDS_OK;
+}
+
+static fds_status take_waiting(void *user, uint64_t entry, const void *data, size_t size,
+                               fds_error *err) {
+    waiting *w = user;
+    (void)err;
+    assert_int_equal(size, 2);
+    assert_int_equal(*(const uint8_t *)data, (uint8_t)entry);
+    w->entries[w->count++] = entry;
+    return FDS_OK;
+}
+
+static waiting what_waits(const fds_ledger *l, uint64_t from, size_t most) {
+    waiting w = {0};
+    fds_error err = {0};
+    expect_ok(fds_ledger_waiting(l, from, most, take_waiting, &w, &err), &err);
+    return w;
+}
+
+static fds_status buy_keeping(fds_ledger *l, fds_charge c[4], fds_status *fails_at) {
+    fds_error err = {0};
+    for (int i = 0; i < 4; i++)
+        c[i] = charge_of(l, 0, i == 2 ? "nobody" : "acme", 100, NULL);
+    return fds_ledger_charge_keeping(l, c, 4, keep_some, fails_at, &err);
+}
+
+static void what_is_kept_goes_with_its_row(void **state) {
+    (void)state;
+    fds_error err = {0};
+    fds_charge c[4];
+    uint64_t first, count;
+    fds_ledger *l = ledger_with_predictions(&first);
+    customer(l, "nobody"); /* cannot pay: the charge at place 2 keeps nothing */
+    assert_int_equal(buy_keeping(l, c, NULL), FDS_OK);
+    l = reopen(l);
+    waiting w = what_waits(l, 0, 8);
+    assert_int_equal(w.count, 2);
+    assert_true(w.entries[0] == c[1].index && w.entries[1] == c[3].index);
+    assert_int_equal(what_waits(l, 0, 1).count, 1);
+    assert_int_equal(what_waits(l, c[1].index + 1, 8).count, 1);
+    fds_audited row = row_of(c[1].index, 1);
+    expect_ok(fds_ledger_add_audited(l, &row, 1, &err), &err);
+    assert_int_equal(what_waits(l, 0, 8).count, 1);
+    assert_int_equal(fds_ledger_add_audited(l, &row, 1, &err), FDS_ERR_CONFLICT);
+    expect_ok(fds_ledger_waiting_count(l, &count, &err), &err);
+    assert_int_equal(count, 1);
+    verify(l);
+    fds_ledger_close(l);
+}
+
+static void nothing_is_paid_where_something_cannot_be_kept(void **state) {
+    (void)state;
+    fds_charge c[4];
+    uint64_t first;
+    fds_status fails_at = 3;
+    fds_ledger *l = ledger_with_predictions(&first);
+    customer(l, "nobody");
+    uint64_t size = fds_ledger_size(l);
+    assert_true(buy_keeping(l, c, &fails_at) != FDS_OK);
+    assert_int_equal(fds_ledger_size(l), size);
+    assert_int_equal(what_waits(l, 0, 8).count, 0);
+    verify(l);
+    fds_ledger_close(l);
+}
+
+static void what_waits_is_forgotten_by_days(void **state) {
+    (void)state;
+    fds_error err = {0};
+    fds_charge c[4];
+    uint64_t first, count;
+    fds_ledger *l = ledger_with_predictions(&first);
+    customer(l, "nobody");
+    char day[LEDGER_TIME], next[LEDGER_TIME];
+    assert_int_equal(buy_keeping(l, c, NULL), FDS_OK);
+    ledger_day_text(clock_ms / LEDGER_DAY_MS, day);
+    ledger_day_text(clock_ms / LEDGER_DAY_MS + 1, next);
+    expect_ok(fds_ledger_drop_waiting(l, day, &count, &err), &err);
+    assert_true(count == 0 && what_waits(l, 0, 8).count == 2);
+    expect_ok(fds_ledger_drop_waiting(l, next, &count, &err), &err);
+    assert_true(count == 2 && what_waits(l, 0, 8).count == 0);
+    assert_int_equal(fds_ledger_drop_waiting(l, "soon", &count, &err), FDS_ERR_USAGE);
+    fds_ledger_close(l);
+}
+
+/* As ledgers of versions before; the one that it gets goes again with a transaction that fails. */
+static void a_ledger_without_a_table_for_what_waits_gets_it_when_needed(void **state) {
+    (void)state;
+    fds_error err = {0};
+    fds_charge c[4];
+    uint64_t first, count;
+    fds_status fails_at = 3;
+    fds_ledger *l = ledger_with_predictions(&first);
+    customer(l, "nobody");
+    expect_ok(db_run(l->db, "DROP TABLE waiting; DELETE FROM meta WHERE name = 'waiting'", &err),
+              &err);
+    l = reopen(l);
+    l->now_ms = fake_now;
+    verify(l);
+    assert_int_equal(what_waits(l, 0, 8).count, 0);
+    expect_ok(fds_ledger_drop_waiting(l, "2096-10-04", &count, &err), &err);
+    fds_audited row = row_of(first, 1);
+    expect_ok(fds_ledger_add_audited(l, &row, 1, &err), &err);
+    assert_true(buy_keeping(l, c, &fails_at) != FDS_OK);
+    verify(l);
+    assert_int_equal(buy_keeping(l, c, NULL), FDS_OK);
+    l = reopen(l);
+    assert_int_equal(what_waits(l, 0, 8).count, 2);
+    verify(l);
+    fds_ledger_close(l);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(rows_come_back_in_the_order_of_entries),
@@ -193,6 +325,10 @@ int main(void) {
         TEST(the_rows_of_a_day_are_hashed_as_documented),
         TEST(the_database_refuses_to_change_rows),
         TEST(a_ledger_without_the_table_gets_it_with_its_first_row),
+        TEST(what_is_kept_goes_with_its_row),
+        TEST(nothing_is_paid_where_something_cannot_be_kept),
+        TEST(what_waits_is_forgotten_by_days),
+        TEST(a_ledger_without_a_table_for_what_waits_gets_it_when_needed),
     };
     choose_store();
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -531,6 +531,28 @@ static void verify_takes_a_right_one(void **state) {
     forge(0);
 }
 
+/* So does a correction that moves a provider's share of a prediction. */
+static void verify_finds_a_correction_that_shows_a_share(void **state) {
+    (void)state;
+    fds_error err = {0};
+    fds_ledger *l = october();
+    const fds_posting postings[] = {{find(l, "north"), -2500}, {find(l, "acme"), 2500}};
+    const char *const operators[2] = {"ada", "bob"};
+    uint64_t prediction = fds_ledger_size(l) - 1;
+    assert_int_equal(
+        fds_ledger_correct(l, prediction, postings, 2, "refund", operators, NULL, NULL, &err),
+        FDS_ERR_USAGE);
+    ledger_entry e = LEDGER_ENTRY(LEDGER_CORRECTION);
+    e.customer = LEDGER_CASH;
+    e.ref = prediction;
+    e.text = "{\"reason\":\"refund\",\"operators\":[\"ada\",\"bob\"]}";
+    expect_ok(ledger_begin(l, &err), &err);
+    expect_ok(ledger_end(l, ledger_add(l, &e, postings, 2, &err), &err), &err);
+    assert_int_equal(fds_ledger_verify(l, NULL, NULL, NULL, &err), FDS_ERR_CORRUPT);
+    assert_non_null(strstr(err.text, "corrects a prediction by a provider's account"));
+    fds_ledger_close(l);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_statement_is_what_was_earned_plus_noise),
@@ -548,6 +570,7 @@ int main(void) {
         TEST(a_gaussian_ledger_counts_rho),
         TEST(verify_finds_a_forged_release),
         TEST(verify_takes_a_right_one),
+        TEST(verify_finds_a_correction_that_shows_a_share),
     };
     choose_store();
     return cmocka_run_group_tests(tests, NULL, NULL);

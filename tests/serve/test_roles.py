@@ -21,7 +21,7 @@ ROLES = ["nobody", "customer", "provider", "auditor", "operator"]
 BODIES = {"/api/login": {"name": "ann", "password": PASSWORD}, "/api/logout": {},
           "/api/topup": {"account": "acme", "amount": "1.00"}, "/api/payout": {"ref": "test"},
           "/api/correct": {"of": 0, "reason": "r", "postings": []}, "/api/proposals/agree": {"id": 0},
-          "/api/proposals/refuse": {"id": 0}}
+          "/api/proposals/refuse": {"id": 0}, "/api/audit/verify": {}, "/api/audit/cancel": {}}
 
 
 class World:
@@ -72,6 +72,7 @@ class World:
             for method in ("get", "post"):
                 if method in item:
                     asked = path.replace("{model}", "mnist").replace("{version}", version).replace("{file}", "checkpoint")
+                    asked = asked.replace("{module}", "app")
                     yield method.upper(), path, asked, item[method]["x-roles"]
 
 
@@ -103,6 +104,17 @@ def every_operation_says_for_whom_it_is():
             other = "POST" if method == "GET" else "GET"
             if (other, path) not in {(m, p) for m, p, _, _ in w.operations()}:
                 assert w.server.ask(other, asked, b"{}" if other == "POST" else None).status == 405, path
+
+
+@test
+def the_document_names_every_file_of_the_page():
+    files = {f.name for f in (SOURCE.parents[2] / "web").glob("*.*")} - {"package.json"}
+    with World() as w:
+        paths = w.server.get("/openapi.json").json()["paths"]
+        modules = {f"{name}.js" for name in paths["/{module}.js"]["parameters"][0]["schema"]["enum"]}
+        assert modules | {"index.html", "style.css"} == files and "/style.css" in paths, modules ^ files
+        for name in modules:
+            assert w.server.get("/" + name).status == 200, name
 
 
 @test

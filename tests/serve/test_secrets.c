@@ -197,6 +197,108 @@ static void what_is_due_is_revealed_at_the_next_start(void **state) {
     fds_ledger_close(l);
 }
 
+/* ---- inputs that wait ---- */
+
+typedef struct {
+    const serve_secrets *secrets;
+    uint8_t sealed[SERVE_SEAL + 5];
+} keeper;
+
+static fds_status keep_sealed(void *user, size_t place, uint64_t entry, int64_t at_ms,
+                              const void **data, size_t *size, fds_error *err) {
+    keeper *k = user;
+    (void)place;
+    *data = k->sealed;
+    *size = sizeof k->sealed;
+    return serve_secrets_seal(k->secrets, at_ms / DAY_MS, entry, "hello", 5, k->sealed, err);
+}
+
+static uint64_t buy_sealed(world *w, keeper *k) {
+    fds_error err = {0};
+    fds_charge c = charge_of(w->server.ledger, 0, "acme", 100, NULL);
+    k->secrets = &w->shadow.secrets;
+    expect_ok(fds_ledger_charge_keeping(w->server.ledger, &c, 1, keep_sealed, k, &err), &err);
+    assert_int_equal(c.status, FDS_OK);
+    return c.index;
+}
+
+static void an_input_opens_for_its_own_entry_and_day(void **state) {
+    (void)state;
+    world w;
+    keeper k;
+    char out[5];
+    fds_error err = {0};
+    fds_ledger *l = new_ledger();
+    begin_well(&w, l, 1);
+    prepare(&w);
+    uint64_t entry = buy_sealed(&w, &k);
+    assert_null(memmem(k.sealed, sizeof k.sealed, "hello", 5));
+    begin_well(&w, l, 1); /* a new process: the key is in the file */
+    expect_ok(serve_secrets_unseal(&w.shadow.secrets, entry, k.sealed, sizeof k.sealed, out, &err),
+              &err);
+    assert_memory_equal(out, "hello", 5);
+    assert_int_equal(
+        serve_secrets_unseal(&w.shadow.secrets, entry + 1, k.sealed, sizeof k.sealed, out, &err),
+        FDS_ERR_CORRUPT);
+    for (size_t i = 0; i < sizeof k.sealed; i++) {
+        k.sealed[i] ^= 1;
+        assert_int_not_equal(
+            serve_secrets_unseal(&w.shadow.secrets, entry, k.sealed, sizeof k.sealed, out, &err),
+            FDS_OK);
+        k.sealed[i] ^= 1;
+    }
+    assert_int_equal(serve_secrets_unseal(&w.shadow.secrets, entry, k.sealed, 20, out, &err),
+                     FDS_ERR_NOT_FOUND);
+    fds_ledger_close(l);
+}
+
+static void a_day_is_revealed_once_nothing_of_it_waits(void **state) {
+    (void)state;
+    static const float bank[PAYEES] = {0};
+    world w;
+    keeper k;
+    fds_error err = {0};
+    fds_ledger *l = new_ledger();
+    int64_t first = today();
+    begin_well(&w, l, 1);
+    prepare(&w);
+    fds_audited row = {.entry = buy_sealed(&w, &k), .values = bank, .errors = bank, .score = 1};
+    clock_ms += DAY_MS;
+    prepare(&w);
+    expect_ok(serve_shadow_reveal(&w.server, &err), &err);
+    assert_false(has_note(l, "reveal", first));
+    expect_ok(fds_ledger_add_audited(l, &row, 1, &err), &err);
+    expect_ok(serve_shadow_reveal(&w.server, &err), &err);
+    expect_true_reveal(l, first);
+    fds_ledger_close(l);
+}
+
+static void what_waits_in_vain_is_forgotten_after_days(void **state) {
+    (void)state;
+    world w;
+    keeper k;
+    fds_error err = {0};
+    fds_ledger *l = new_ledger();
+    int64_t first = today();
+    uint64_t count;
+    begin_well(&w, l, 1);
+    prepare(&w);
+    buy_sealed(&w, &k);
+    for (int day = 1; day <= 3; day++) {
+        clock_ms += DAY_MS;
+        prepare(&w);
+        if (day == 2)
+            buy_sealed(&w, &k);
+        expect_ok(serve_shadow_reveal(&w.server, &err), &err);
+        expect_ok(fds_ledger_waiting_count(l, &count, &err), &err);
+        assert_int_equal(count, day == 2 ? 2 : 1);
+        assert_true(has_note(l, "reveal", first) == (day == 3));
+    }
+    assert_int_equal(atomic_load(&w.server.metrics.audits_missed), 1);
+    assert_true(has_note(l, "reveal", first + 1) && !has_note(l, "reveal", first + 2));
+    fds_ledger_close(l);
+}
+
 /* ---- deaths ---- */
 
 static void a_secret_without_commitment_is_used_or_removed(void **state) {
@@ -288,7 +390,8 @@ static void files_of_others_are_named(void **state) {
         assert_true(begin(&w, l, 1, &err) != FDS_OK);
         expect_in(err.text, ".audit-");
     }
-    kept[size - 10] = kept[size - 10] == '0' ? '1' : '0'; /* a digit of the secret */
+    char *digit = (char *)memmem(kept, size, "\"secret\": \"", 11) + 11;
+    *digit = *digit == '0' ? '1' : '0';
     scratch_write(path, kept, size);
     fds_error err = {0};
     assert_int_equal(begin(&w, l, 1, &err), FDS_ERR_CONFLICT);
@@ -303,6 +406,9 @@ int main(void) {
         IN_SCRATCH(the_share_of_a_day_is_that_of_its_secret),
         cmocka_unit_test(a_choice_follows_from_secret_and_number),
         IN_SCRATCH(what_is_due_is_revealed_at_the_next_start),
+        IN_SCRATCH(an_input_opens_for_its_own_entry_and_day),
+        IN_SCRATCH(a_day_is_revealed_once_nothing_of_it_waits),
+        IN_SCRATCH(what_waits_in_vain_is_forgotten_after_days),
         IN_SCRATCH(a_secret_without_commitment_is_used_or_removed),
         IN_SCRATCH(a_lost_secret_chooses_nothing_and_is_not_replaced),
         IN_SCRATCH(failures_of_files_do_no_harm),

@@ -212,6 +212,28 @@ static void a_private_scale_is_that_of_the_inputs(void **state) {
     game_free(&g);
 }
 
+static bool cancel_neighbours(void *user, const fds_progress *progress) {
+    *(bool *)user |= strcmp(progress->stage, "neighbours") == 0;
+    return *(bool *)user;
+}
+
+static void finding_neighbours_is_reported_and_can_be_cancelled(void **state) {
+    (void)state;
+    game g = game_vectors(10, 6, CLASSES, 3);
+    const char *const kinds[] = {"tknn:1.25", "knn:3"};
+    for (size_t i = 0; i < COUNT(kinds); i++) {
+        fds__utility_params p = smaller(kinds[i]);
+        bool is_told = false;
+        fds_utility *value = NULL;
+        fds_error err = {0};
+        const fds_events events = {.progress = cancel_neighbours, .user = &is_told};
+        p.events = &events;
+        assert_int_equal(try_value(&g, &p, 2, &value, &err), FDS_ERR_CANCELLED);
+        assert_true(is_told);
+    }
+    game_free(&g);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_utility_is_the_share_within_the_distance),
@@ -220,6 +242,7 @@ int main(void) {
         cmocka_unit_test(without_a_distance_a_tenth_of_the_inputs_are_near),
         cmocka_unit_test(what_cannot_be_is_refused),
         cmocka_unit_test(a_private_scale_is_that_of_the_inputs),
+        cmocka_unit_test(finding_neighbours_is_reported_and_can_be_cancelled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -199,9 +199,29 @@ export class Mock {
         };
     }
 
+    // A verification takes two looks.
+    verify() {
+        this.verifying = { stage: "copy", done: 40, total: 100 };
+        this.verifyError = null;
+        return { verifying: this.verifying };
+    }
+
+    goOn() {
+        const isOver = this.verifying.stage === "verify";
+        this.verifying = isOver ? null : { stage: "verify", done: 70, total: 100 };
+        if (isOver) this.verifiedAt = "2026-11-18T05:00:00Z";
+    }
+
+    cancelVerify() {
+        this.verifying = null;
+        this.verifyError = "cancelled";
+        return { verifying: null };
+    }
+
     // As fds_auditor_report has it: one check alarms, and one could say nothing yet.
-    audit(verifies) {
-        if (verifies) this.verifiedAt = "2026-11-18T05:00:00Z";
+    audit() {
+        const verifying = this.verifying;
+        if (verifying) this.goOn();
         const check = (name, verdict, answer, evidence, more = {}) => ({
             check: name,
             verdict,
@@ -228,7 +248,10 @@ export class Mock {
             audited: 130,
             missed: 2,
             audit_share: 0.05,
+            waiting: 1,
+            verifying: verifying ?? null,
             verified_at: this.verifiedAt ?? null,
+            verify_error: this.verifyError ?? null,
             checks: [
                 check("ledger", known ? "ok" : "unknown", known ? "The ledger is right." : "The ledger was not verified.", []),
                 check("truth", "ok", "The explainer misallocates no more than at fit time.", [
@@ -436,7 +459,7 @@ export class Mock {
         if (where === "samples") return this.need(request, "provider", ...see) && this.samples();
         this.need(request, ...see);
         if (where === "overview") return this.overview();
-        if (where === "audit") return this.audit(query.get("verify") === "true");
+        if (where === "audit") return this.audit();
         if (where === "proposals") return { proposals: this.proposals };
         if (where === "accounts")
             return {
@@ -481,6 +504,10 @@ export class Mock {
         }
         const model = /^models\/(mnist|houses)\.explain\/infer$/.exec(where)?.[1];
         if (model) return [this.infer(this.need(request, "customer"), request, model, body), {}];
+        if (where === "audit/verify")
+            return [this.need(request, "operator", "auditor") && this.verify(), {}];
+        if (where === "audit/cancel")
+            return [this.need(request, "operator", "auditor") && this.cancelVerify(), {}];
         const session = this.need(request, "operator");
         if (where === "topup") return [this.topup(session, body), {}];
         if (where === "payout") return [this.payout(session, body), {}];

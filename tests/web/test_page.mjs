@@ -243,6 +243,30 @@ for (const look of Object.keys(LOOKS)) {
             await visit.check("checks");
         }));
 
+    test(`a verification shows how far it is, and can be cancelled, ${look}`, () =>
+        browser.visit(look, async (visit, page) => {
+            let isCancelled = false;
+            await visit.login(logins.auditor);
+            await visit.go("Checks", /of the audit alarm|^No check of the audit alarms$/);
+            await page.route("**/api/audit", async (route) => {
+                const response = await route.fetch();
+                const verifying = isCancelled ? null : { stage: "verify", done: 70, total: 100 };
+                const more = { verifying, verify_error: isCancelled ? "cancelled" : null };
+                await route.fulfill({ response, json: { ...(await response.json()), ...more } });
+            });
+            await page.route("**/api/audit/cancel", (route) => {
+                isCancelled = true;
+                return route.continue();
+            });
+            await page.getByRole("button", { name: "Verify the ledger" }).click();
+            await page.getByText("Computing it again: 70 %").waitFor();
+            await visit.check("checks-verifying");
+            await page.getByRole("button", { name: "Cancel" }).click();
+            await page.getByText(/^cancelled/i).waitFor();
+            assert.ok(await page.getByRole("button", { name: "Verify the ledger" }).isVisible());
+            assert.ok(!(await page.getByRole("button", { name: "Cancel" }).isVisible()));
+        }));
+
     test(`an auditor recomputes everything, ${look}`, () =>
         browser.visit(look, async (visit, page) => {
             await visit.login(logins.auditor);
