@@ -196,6 +196,7 @@ bench-trust:
 	@scripts/deps bench
 	$(call folder,build-bench)
 	@bench/trust.py build-bench --svg docs
+	@bench/copies.py build-bench --svg docs
 	@bench/trust.py build-bench --speed
 
 bench-paper:

@@ -3,16 +3,17 @@
 
 Usage: bench/copies.py BUILD_FOLDER [--honest 1000] [--dishonest 200] [--svg FOLDER] [--only duplicates|labels]
 
-Data sets are drawn from real ones: MNIST and Fashion-MNIST at half their size. Samples without replacement are dealt out
-among providers, and others are the test part, so that owned and unowned samples come from the same source. The checks
-run through the library, in one process.
+Data sets are drawn from real ones: MNIST and Fashion-MNIST at half their size. Samples without replacement are dealt
+out among providers, and others are the test part, so that owned and unowned samples come from the same source. The
+checks run through the library, in one process.
 
-  duplicates   three providers of 100 samples, 200 test samples. The first one replaces K of its samples by copies of the
-               second one's: exact, with normal noise of 10 or 20 grey levels, or moved by one pixel in a random direction
+  duplicates   three providers of 100 samples, 200 test samples. The first one replaces K of its samples by copies of
+               the second one's: exact, with normal noise of 10 or 20 grey levels, or moved by one pixel in a random
+               direction
   labels       five providers of 200 samples and one of N, which replaces 8 % of its labels by others at random
 
-Honest data sets, with N of 200, must alarm with probability alpha (0.01) at most. Half of the data sets, of each kind and
-number, are of MNIST. Prints Markdown.
+Honest data sets, with N of 200, must alarm with probability alpha (0.01) at most. Half of the data sets, of each kind
+and number, are of MNIST. Prints Markdown.
 """
 import argparse
 import ctypes as C
@@ -45,7 +46,7 @@ class Checks:
         assert status == 0, self.error.text.decode()
 
     def run(self, check, data, seed):
-        """Whom the check accuses: pairs of providers, or providers. data: x, y, owners, (x, y) of the test part or None."""
+        """Whom the check accuses: pairs of providers, or providers. data: x, y, owners, tests (x, y) or None."""
         x, y, owners, tests = data
         path = lambda name: os.path.join(self.folder, name)
         for name, part in (("train", (x, y)), ("test", tests)):
@@ -146,10 +147,11 @@ def print_row(name, shares):
 
 
 def honest(checks, check, sources, count, make):
-    print(f"\n| data | honest data sets | false alarms of `{check}` | allowed at alpha 0.01 |\n| --- | --- | --- | --- |")
+    print(f"\n| data | honest data sets | false alarms of `{check}` | allowed at alpha 0.01 |\n|" + " --- |" * 4)
     alarms = 0
     for k, name in enumerate(DATA):
-        own = sum(bool(checks.run(check, make(sources[name], np.random.default_rng([k, i])), i)) for i in range(count // 2))
+        own = sum(bool(checks.run(check, make(sources[name], np.random.default_rng([k, i])), i))
+                  for i in range(count // 2))
         print(f"| {name} | {count // 2} | {own} | {count / 200:g} |", flush=True)
         alarms += own
     assert alarms <= count / 100 + 3 * (count / 100)**0.5, f"{check} alarms falsely"
@@ -196,7 +198,8 @@ def labels(checks, sources, args):
             shares[size] = np.mean(found)
         lines.append((name, shares))
         print_row(*lines[-1])
-    print(f"\nOthers were accused in {others} of {args.dishonest // 2 * len(SIZES) * len(lines)} data sets.", flush=True)
+    print(f"\nOthers were accused in {others} of {args.dishonest // 2 * len(SIZES) * len(lines)} data sets.",
+          flush=True)
     if args.svg:
         curve(os.path.join(args.svg, "audit-labels.svg"), "labels: data sets found, 8 % wrong",
               "samples of the provider", lines)

@@ -40,14 +40,43 @@ static void print_pair(const json_t *finding) {
                cli_get_number(first, "distance"));
 }
 
+/* What clusters earn apart and as one. */
+static void print_paid(const json_t *report) {
+    const json_t *clusters = cli_get(report, "paid.clusters");
+    const char *game = cli_get_text(report, "paid.game");
+    size_t i, k;
+    json_t *cluster, *member;
+    char name[CLI_NAME_SIZE];
+    if (!*game)
+        return;
+    putchar('\n');
+    json_array_foreach(clusters, i, cluster) {
+        json_array_foreach(cli_get(cluster, "members"), k, member)
+            printf("%s%s", k ? " + " : "", cli_name(json_string_value(member), 0, name));
+        printf(": paid apart %.1f %% of the money, as one %.1f %%\n",
+               100 * cli_get_number(cluster, "apart"), 100 * cli_get_number(cluster, "as_one"));
+    }
+    printf("%-*s %s; mean over %llu tests\n", CLI_WIDTH, "valued by",
+           strcmp(game, "bank") == 0 ? "the sub-models of the run"
+                                     : "five nearest neighbours, not by a run",
+           (unsigned long long)cli_get_count(report, "paid.inputs"));
+    if (*cli_get_text(report, "run") && *cli_get_text(report, "paid.reason"))
+        cli_wrap(cli_get_text(report, "paid.reason"), printf("%-*s ", CLI_WIDTH, "because"),
+                 CLI_WIDTH + 1);
+}
+
 static void print_duplicates(const cli_args *args, const json_t *report) {
     size_t i;
     json_t *one;
     const json_t *findings = cli_get(report, "findings");
     fds_terminal_clear();
     if (!json_array_size(findings))
-        printf("no provider's samples are closer to another's than chance allows\n");
+        printf("%s\n",
+               strcmp(cli_get_text(report, "verdict"), "ok") == 0
+                   ? "no provider's samples are closer to another's than chance allows"
+                   : "not known: even if all samples were copies, they are too few for an alarm");
     json_array_foreach(findings, i, one) print_pair(one);
+    print_paid(report);
     printf("\n%-*s %s\n", CLI_WIDTH, "data", cli_get_text(report, "data"));
     printf("%-*s any false alarm has a probability of at most %g, if samples of\n"
            "%-*s providers and %s come from the same source\n",
@@ -104,15 +133,17 @@ const cli_command cli_audit_duplicates = {
     .name = "audit duplicates",
     .job = "audit",
     .operand = "DATA",
-    .missing = "name a fetched set or a path, for example: fds audit duplicates clinics.csv",
-    .usage = "DATA [-o CLUSTERS] [--png FILE] [options]",
+    .missing = "name a run, a fetched set or a path, for example: fds audit duplicates clinics.csv",
+    .usage = "DATA|RUN [-o CLUSTERS] [--png FILE] [options]",
     .summary = "find providers who sell copies of each other's samples",
     .about = "Compares every provider's samples with every other's: copies, exact, with noise or "
              "moved by up to two pixels, are closer than test samples ever are. Of data without a "
              "test part, samples of the other providers are compared with. Says how many, how "
-             "unlikely that is, and shows pairs; -o writes which providers belong together, for "
-             "--cluster of fds value and fds fit.\n\n"
-             "DATA is what fds data show takes; it must name providers.",
+             "unlikely that is, shows pairs, and what such providers are paid apart and would be "
+             "paid as one; -o writes which of them belong together, for --cluster of fds value, "
+             "fds fit and fds pay. The exit code is 3 if there are copies.\n\n"
+             "DATA is what fds data show takes; it must name providers. RUN is a folder that fds "
+             "fit made: its own data is audited, and its sub-models say what is paid.",
     .examples =
         "  fds audit duplicates scans --owners owners.csv -o clusters.csv --png pairs.png\n"
         "  fds fit scans --owners owners.csv --players providers --cluster clusters.csv \\\n"

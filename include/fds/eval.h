@@ -105,8 +105,9 @@ FDS_API fds_status fds_audit_check_folder(const char *dir, fds_error *err);
 
 /* ---- Providers who cheat ---- */
 
-/* Whether samples of a provider are copies of another's: exact, with noise, or moved by a few pixels.
- * params: of the job "audit". clusters: a new file of the providers that belong together, for the
+/* Whether samples of a provider are copies of another's: exact, with noise, or moved by a few pixels; and
+ * what such providers are paid apart and as one. params: of the job "audit"; "data" may be a run, whose
+ * data is audited and whose sub-models value them. clusters: a new file of the providers that belong together, for the
  * parameter "cluster"; png: a picture of the nearest pairs; either may be NULL. *json: the verdict with
  * its evidence (docs/splitting.md), to be freed by fds_text_free. */
 FDS_API fds_status fds_audit_duplicates(const fds_params *params, const char *clusters,

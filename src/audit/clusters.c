@@ -19,22 +19,27 @@ void copies_join(const uint32_t *pairs, size_t pair_count, uint32_t count, uint3
     }
 }
 
-fds_status copies_write_clusters(const char *path, const fds_dataset *ds, const uint32_t *part_of,
-                                 fds_error *err) {
-    fds__text text = {0};
-    fds__text_print(&text, "provider,cluster\n");
+fds_status copies_clusters(const fds_dataset *ds, const uint32_t *part_of, fds__text *text,
+                           fds_error *err) {
+    fds__text_print(text, "provider,cluster\n");
     for (uint32_t p = 0; p < ds->providers; p++) {
         bool is_alone = part_of[p] == p;
         for (uint32_t q = 0; q < ds->providers && is_alone; q++)
             is_alone = q == p || part_of[q] != p;
         if (is_alone)
             continue;
-        fds__text_csv(&text, fds_dataset_provider_name(ds, p));
-        fds__text_add(&text, ",", 1);
-        fds__text_csv(&text, fds_dataset_provider_name(ds, part_of[p]));
-        fds__text_add(&text, "\n", 1);
+        fds__text_csv(text, fds_dataset_provider_name(ds, p));
+        fds__text_add(text, ",", 1);
+        fds__text_csv(text, fds_dataset_provider_name(ds, part_of[p]));
+        fds__text_add(text, "\n", 1);
     }
-    fds_status status = fds__text_check(&text, err);
+    return fds__text_check(text, err);
+}
+
+fds_status copies_write_clusters(const char *path, const fds_dataset *ds, const uint32_t *part_of,
+                                 fds_error *err) {
+    fds__text text = {0};
+    fds_status status = copies_clusters(ds, part_of, &text, err);
     if (status == FDS_OK)
         status = fds__file_write(path, text.data, text.used, err);
     fds__free(text.data);

@@ -5,6 +5,7 @@
  *   distances.c   nearest neighbours across providers, whatever pixels pictures are shifted by
  *   duplicates.c  copies: the test, its evidence as JSON and as a picture
  *   clusters.c    providers that copies join, as a file for `cluster`
+ *   paid.c        what they earn apart, and as one
  *   labels.c      providers whose labels are worse than chance allows
  */
 #ifndef FDS_AUDIT_COPIES_H
@@ -13,6 +14,7 @@
 #include "data/data.h"
 #include "draw/draw.h"
 #include "eval/eval.h"
+#include "explain/explain.h"
 
 /* ---- distances.c ---- */
 
@@ -43,8 +45,28 @@ double copies_tail(size_t n, size_t u, size_t r, size_t k);
 /* Numbers the parts that joined pairs (a, b) of count providers make: part_of[count], each the lowest
  * number of its members. */
 void copies_join(const uint32_t *pairs, size_t pair_count, uint32_t count, uint32_t *part_of);
-/* A file "provider,cluster" of the providers that are not alone; nothing if there are none. */
+/* Lines "provider,cluster" of the providers that are not alone; nothing if there are none. */
+fds_status copies_clusters(const fds_dataset *ds, const uint32_t *part_of, fds__text *text,
+                           fds_error *err);
 fds_status copies_write_clusters(const char *path, const fds_dataset *ds, const uint32_t *part_of,
                                  fds_error *err);
+
+/* ---- paid.c ---- */
+
+/* Shares of all money, means over inputs under the rule clip. */
+typedef struct copies_paid {
+    char game[16];    /* "bank": the sub-models of the run; "knn:5"; "": not computed */
+    char reason[512]; /* why not the bank; "": it was */
+    size_t inputs;
+    double *apart;  /* (providers) */
+    double *as_one; /* (providers) of the cluster, at its first member; NaN elsewhere */
+} copies_paid;
+
+/* What members of clusters earn. run: whose bank values them if it can, or NULL. The caller frees the
+ * arrays, after a failure too. */
+fds_status copies_pay(const char *run, const fds_dataset *train, const fds_dataset *test,
+                      const uint32_t *part_of, const fds_params *params, const fds_events *events,
+                      copies_paid *out, fds_error *err);
+void copies_paid_free(copies_paid *paid);
 
 #endif

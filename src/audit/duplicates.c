@@ -66,6 +66,9 @@ typedef struct {
     ranked *scratch;   /* (count) */
     uint32_t *part_of; /* (providers) */
     size_t alarms;
+    bool could_alarm; /* a pair has enough samples for that */
+    const char *run;  /* or NULL */
+    copies_paid paid; /* if there are alarms */
 } job;
 
 static int by_closeness(const void *left, const void *right) {
@@ -134,11 +137,26 @@ static void compare(const job *j, finding *f, float *x, float *y) {
     f->p = f->references ? copies_tail(f->samples, f->references, r, f->copies) : 1;
 }
 
-/* ---- the report ---- */
-
 static double threshold(const job *j) {
     double pairs = (double)j->near->providers * (j->near->providers - 1);
     return j->alpha / MAX(pairs, 1);
+}
+
+/* ---- the report ---- */
+
+/* Members of the cluster that provider p is the first of; 0: it is alone, or not the first. */
+static size_t members_of(const job *j, uint32_t p) {
+    size_t count = 0;
+    for (uint32_t q = 0; q < j->near->providers; q++)
+        count += j->part_of[q] == p;
+    return count > 1 ? count : 0;
+}
+
+static double apart(const job *j, uint32_t p) {
+    double sum = 0;
+    for (uint32_t q = 0; q < j->near->providers; q++)
+        sum += j->part_of[q] == p ? j->paid.apart[q] : 0;
+    return sum;
 }
 
 static json_t *json_pairs(const job *j, const finding *f) {
@@ -166,21 +184,43 @@ static json_t *json_finding(const job *j, const finding *f) {
                      "pairs", json_pairs(j, f));
 }
 
+/* Of the members of a cluster: their names, or what each earns apart. */
+static json_t *json_members(const job *j, uint32_t p, bool is_paid) {
+    json_t *list = json_array();
+    bool is_whole = list;
+    for (uint32_t q = 0; q < j->near->providers && is_whole; q++)
+        if (j->part_of[q] == p)
+            is_whole = fds__json_append(
+                list, is_paid ? fds__json_real(j->paid.apart[q])
+                              : fds__json_string(fds_dataset_provider_name(j->train, q)));
+    return fds__json_keep_if(list, is_whole);
+}
+
 static json_t *json_clusters(const job *j) {
     json_t *list = json_array();
     bool is_whole = list;
-    for (uint32_t p = 0; p < j->near->providers && is_whole; p++) {
-        json_t *members = json_array();
-        is_whole = members;
-        for (uint32_t q = 0; q < j->near->providers && is_whole; q++)
-            if (j->part_of[q] == p)
-                is_whole = fds__json_append(
-                    members, fds__json_string(fds_dataset_provider_name(j->train, q)));
-        if (is_whole && json_array_size(members) > 1)
-            is_whole = json_array_append(list, members) == 0;
-        json_decref(members);
-    }
+    for (uint32_t p = 0; p < j->near->providers && is_whole; p++)
+        if (members_of(j, p))
+            is_whole = fds__json_append(list, json_members(j, p, false));
     return fds__json_keep_if(list, is_whole);
+}
+
+static json_t *json_paid(const job *j) {
+    if (!j->alarms)
+        return json_null();
+    json_t *list = json_array();
+    bool is_whole = list;
+    for (uint32_t p = 0; p < j->near->providers && is_whole; p++)
+        if (members_of(j, p))
+            is_whole = fds__json_append(list, json_pack("{s:o, s:o, s:o, s:o}", "members",
+                                                        json_members(j, p, false), "members_apart",
+                                                        json_members(j, p, true), "apart",
+                                                        fds__json_real(apart(j, p)), "as_one",
+                                                        fds__json_real(j->paid.as_one[p])));
+    return json_pack("{s:o, s:o, s:I, s:o}", "game",
+                     fds__json_string(*j->paid.game ? j->paid.game : NULL), "reason",
+                     fds__json_string(*j->paid.reason ? j->paid.reason : NULL), "inputs",
+                     (json_int_t)j->paid.inputs, "clusters", fds__json_keep_if(list, is_whole));
 }
 
 static json_t *describe(const job *j) {
@@ -191,12 +231,15 @@ static json_t *describe(const job *j) {
         if (i / providers != i % providers && j->findings[i].p <= threshold(j))
             is_whole = fds__json_append(findings, json_finding(j, &j->findings[i]));
     findings = fds__json_keep_if(findings, is_whole);
-    return json_pack("{s:s, s:s, s:s, s:o, s:f, s:f, s:I, s:b, s:o, s:o}", "format", "fds-copies 1",
-                     "check", "duplicates", "verdict", j->alarms ? "alarm" : "ok", "data",
-                     fds__json_string(j->train->source), "alpha", j->alpha, "threshold",
-                     threshold(j), "providers", (json_int_t)providers, "has_test_part",
-                     j->near->reference != NULL, "findings", findings, "clusters",
-                     json_clusters(j));
+    return json_pack("{s:s, s:s, s:s, s:o, s:o, s:f, s:f, s:I, s:b, s:o, s:o, s:o}", "format",
+                     "fds-copies 1", "check", "duplicates", "verdict",
+                     j->alarms        ? "alarm"
+                     : j->could_alarm ? "ok"
+                                      : "unknown",
+                     "run", fds__json_string(j->run), "data", fds__json_string(j->train->source),
+                     "alpha", j->alpha, "threshold", threshold(j), "providers",
+                     (json_int_t)providers, "has_test_part", j->near->reference != NULL, "findings",
+                     findings, "clusters", json_clusters(j), "paid", json_paid(j));
 }
 
 /* ---- the picture ---- */
@@ -217,11 +260,15 @@ static fds_status draw_pairs(const job *j, const char *path, fds_error *err) {
         const finding *f = &j->findings[i];
         if (i / providers == i % providers || f->p > threshold(j))
             continue;
-        char text[600];
+        char text[600], paid[80] = "";
+        const uint32_t first = j->part_of[f->a];
+        if (isfinite(j->paid.as_one[first]))
+            snprintf(paid, sizeof paid, " (apart %.1f %%, as one %.1f %%)", 100 * apart(j, first),
+                     100 * j->paid.as_one[first]);
         uint32_t top = GAP + (uint32_t)row++ * height;
-        snprintf(text, sizeof text, "%.200s, and below the nearest of %.200s",
+        snprintf(text, sizeof text, "%.200s, and below the nearest of %.200s%s",
                  fds_dataset_provider_name(j->train, f->a),
-                 fds_dataset_provider_name(j->train, f->b));
+                 fds_dataset_provider_name(j->train, f->b), paid);
         status = draw_canvas_text(&canvas, text, &type, GAP, top, width - 2 * GAP, err);
         for (size_t k = 0; k < f->shown && status == FDS_OK; k++) {
             uint32_t left = GAP + (uint32_t)k * (brush.width + GAP);
@@ -255,6 +302,9 @@ static fds_status compare_all(job *j, const fds_events *events, fds_error *err) 
             continue;
         TRY(fds__report(events, "copies", "pairs of providers", i, (size_t)n * n, start, err));
         compare(j, f, x, y);
+        const size_t r = (f->references + HUNDREDTH - 1) / HUNDREDTH;
+        j->could_alarm |=
+            f->references && copies_tail(f->samples, f->references, r, f->samples) <= threshold(j);
         if (f->p > threshold(j))
             continue;
         j->alarms++;
@@ -265,12 +315,8 @@ static fds_status compare_all(job *j, const fds_events *events, fds_error *err) 
     return FDS_OK;
 }
 
-static fds_status run(const fds_dataset *train, const fds_dataset *test, const fds_params *params,
-                      const char *clusters, const char *png, const fds_events *events, char **json,
-                      copies_near *near, fds_error *err) {
-    OWNED finding *findings = NULL;
-    OWNED ranked *scratch = NULL;
-    OWNED uint32_t *part_of = NULL;
+static fds_status check(const fds_dataset *train, const fds_dataset *test, const char *png,
+                        fds_error *err) {
     if (!train->provider_ids || train->providers < 2)
         return fds__fail(err, FDS_ERR_USAGE, "%s names %s: there is nobody to copy from",
                          train->source, train->provider_ids ? "one provider" : "no providers");
@@ -282,37 +328,79 @@ static fds_status run(const fds_dataset *train, const fds_dataset *test, const f
     if (png && !train->is_image)
         return fds__fail(err, FDS_ERR_USAGE, "a picture of pairs needs images, and %s has none",
                          train->source);
-    TRY(NEW(findings, (size_t)train->providers * train->providers, err));
-    TRY(NEW(part_of, train->providers, err));
-    TRY(copies_find(train, test, (unsigned)params->threads, events, near, err));
-    TRY(NEW(scratch, near->count, err));
-    job j = {.train = train,
-             .near = near,
-             .alpha = params->copies_alpha,
-             .findings = findings,
-             .scratch = scratch,
-             .part_of = part_of};
-    TRY(compare_all(&j, events, err));
+    return FDS_OK;
+}
+
+static fds_status report(job *j, const fds_dataset *test, const fds_params *params,
+                         const char *clusters, const char *png, const fds_events *events,
+                         char **json, fds_error *err) {
+    TRY(compare_all(j, events, err));
+    if (j->alarms)
+        TRY(copies_pay(j->run, j->train, test, j->part_of, params, events, &j->paid, err));
     if (clusters)
-        TRY(copies_write_clusters(clusters, train, part_of, err));
+        TRY(copies_write_clusters(clusters, j->train, j->part_of, err));
     if (png)
-        TRY(draw_pairs(&j, png, err));
-    json_t *about = describe(&j);
+        TRY(draw_pairs(j, png, err));
+    json_t *about = describe(j);
     *json = about ? fds__json_text(about, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
     json_decref(about);
     return *json ? FDS_OK : fds__fail_json(err);
 }
 
+static fds_status audit(const char *run, const fds_dataset *train, const fds_dataset *test,
+                        const fds_params *params, const char *clusters, const char *png,
+                        const fds_events *events, char **json, fds_error *err) {
+    OWNED finding *findings = NULL;
+    OWNED ranked *scratch = NULL;
+    OWNED uint32_t *part_of = NULL;
+    copies_near near = {0};
+    TRY(check(train, test, png, err));
+    TRY(NEW(findings, (size_t)train->providers * train->providers, err));
+    TRY(NEW(part_of, train->providers, err));
+    TRY(NEW(scratch, train->count + (test ? test->count : 0), err));
+    job j = {.train = train,
+             .near = &near,
+             .alpha = params->copies_alpha,
+             .findings = findings,
+             .scratch = scratch,
+             .part_of = part_of,
+             .run = run};
+    fds_status status = copies_find(train, test, (unsigned)params->threads, events, &near, err);
+    if (status == FDS_OK)
+        status = report(&j, test, params, clusters, png, events, json, err);
+    copies_near_free(&near);
+    copies_paid_free(&j.paid);
+    return status;
+}
+
+/* The data of a run, as it was fitted; its owners are those of the fit. */
+static fds_status open_run(const char *dir, const fds_params *params, const fds_events *events,
+                           fds_dataset *parts[2], fds_error *err) {
+    fds_run *run;
+    fds_params as_fitted = *params;
+    as_fitted.data = NULL;
+    TRY(fds__run_open(dir, (unsigned)params->threads, &run, err));
+    fds_status status = fds__run_open_data(run, &as_fitted, true, events, parts, err);
+    fds_run_free(run);
+    return status;
+}
+
 fds_status fds_audit_duplicates(const fds_params *params, const char *clusters, const char *png,
                                 const fds_events *events, char **json, fds_error *err) {
-    fds_dataset *train = NULL, *test = NULL;
-    copies_near near = {0};
+    fds_dataset *parts[2] = {NULL};
+    char path[FDS__PATH_MAX];
     if (!params->data)
-        return fds__fail(err, FDS_ERR_USAGE, "`data` is missing: name a fetched set or a path");
-    TRY(fds_data_open(params->data, params, events, &train, &test, err));
-    fds_status status = run(train, test, params, clusters, png, events, json, &near, err);
-    copies_near_free(&near);
-    fds_dataset_free(train);
-    fds_dataset_free(test);
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`data` is missing: name a run, a fetched set or a path");
+    TRY(fds__path_join(path, sizeof path, params->data, "run.json", err));
+    const bool is_run = fds__path_exists(path);
+    fds_status status =
+        is_run ? open_run(params->data, params, events, parts, err)
+               : fds_data_open(params->data, params, events, &parts[0], &parts[1], err);
+    if (status == FDS_OK)
+        status = audit(is_run ? params->data : NULL, parts[0], parts[1], params, clusters, png,
+                       events, json, err);
+    fds_dataset_free(parts[0]);
+    fds_dataset_free(parts[1]);
     return status;
 }

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const size_t MAX_FILE = (size_t)64 << 20; /* bytes */
 enum { MOST_NAME = FDS__CLUSTER_NAME - 64 };
 
 typedef struct {
@@ -43,19 +42,15 @@ static fds_status take_line(reading *r, fds__scanner *scan, bool is_first, fds_e
     return FDS_OK;
 }
 
-fds_status fds__clusters_read(const char *path, const char *source, char *const *names,
-                              size_t count, uint32_t *first_of, fds_error *err) {
-    OWNED uint8_t *data = NULL;
+fds_status fds__clusters_parse(const fds__blob *file, const char *source, char *const *names,
+                               size_t count, uint32_t *first_of, fds_error *err) {
     OWNED const char **cluster = NULL;
     OWNED size_t *line = NULL;
-    size_t size;
     fds__scanner scan;
-    TRY(fds__file_read(path, MAX_FILE, &data, &size, err));
     TRY(NEW(cluster, count, err));
     TRY(NEW(line, count, err));
-    reading r = {path, source, names, count, cluster, line};
-    const fds__blob file = {path, data, size};
-    TRY(fds__scan_begin(&file, ',', &scan, err));
+    reading r = {file->path, source, names, count, cluster, line};
+    TRY(fds__scan_begin(file, ',', &scan, err));
     for (bool is_first = true; fds__scan_line(&scan); is_first = false)
         TRY(take_line(&r, &scan, is_first, err));
     for (size_t p = 0; p < count; p++) {
@@ -87,7 +82,7 @@ const char *fds__cluster_name(char *const *names, const uint32_t *first_of, size
 
 /* ---- of a dataset ---- */
 
-static fds_status apply(fds_dataset *ds, const uint32_t *first_of, fds_error *err) {
+fds_status fds__clusters_join(fds_dataset *ds, const uint32_t *first_of, fds_error *err) {
     OWNED uint32_t *new_of = NULL, *ids = NULL;
     fds__names names = {0};
     TRY(NEW(new_of, ds->providers, err));
@@ -119,9 +114,13 @@ static fds_status apply(fds_dataset *ds, const uint32_t *first_of, fds_error *er
 
 fds_status fds__clusters_apply(const char *path, fds_dataset *ds, fds_error *err) {
     OWNED uint32_t *first_of = NULL;
+    OWNED uint8_t *data = NULL;
+    size_t size;
     if (!ds->provider_ids)
         return fds__fail(err, FDS_ERR_USAGE, "`cluster`: %s names no providers", ds->source);
     TRY(NEW(first_of, ds->providers, err));
-    TRY(fds__clusters_read(path, ds->source, ds->provider_names, ds->providers, first_of, err));
-    return apply(ds, first_of, err);
+    TRY(fds__file_read(path, FDS__MAX_CLUSTERS, &data, &size, err));
+    const fds__blob file = {path, data, size};
+    TRY(fds__clusters_parse(&file, ds->source, ds->provider_names, ds->providers, first_of, err));
+    return fds__clusters_join(ds, first_of, err);
 }

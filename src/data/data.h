@@ -263,14 +263,18 @@ fds_status fds__owners_parse(const fds__blob *file, const fds_events *events, fd
 
 enum { FDS__CLUSTER_NAME = 264 };
 
+#define FDS__MAX_CLUSTERS ((size_t)64 << 20) /* bytes of a file */
+
 /* What a file says of names: first_of (count) is the first name of the same cluster; of those that it
- * does not list, they themselves. source: who has these names, for messages. */
-fds_status fds__clusters_read(const char *path, const char *source, char *const *names,
-                              size_t count, uint32_t *first_of, fds_error *err);
+ * does not list, they themselves. source: who has these names, for messages. Splits the file's bytes in
+ * place. */
+fds_status fds__clusters_parse(const fds__blob *file, const char *source, char *const *names,
+                               size_t count, uint32_t *first_of, fds_error *err);
 /* "A + B", or "A + 5 others" where that is long: in out, or the name of one that is alone. */
 const char *fds__cluster_name(char *const *names, const uint32_t *first_of, size_t count,
                               size_t first, char out[FDS__CLUSTER_NAME]);
-/* Providers that a file puts into one cluster become one provider of ds. */
+/* Providers of one cluster become one provider of ds: first_of (providers), or as a file says. */
+fds_status fds__clusters_join(fds_dataset *ds, const uint32_t *first_of, fds_error *err);
 fds_status fds__clusters_apply(const char *path, fds_dataset *ds, fds_error *err);
 
 /* ---- groups.c ---- */

@@ -119,7 +119,12 @@ const char *fds__run_player_provider(const fds_run *run, size_t i); /* or NULL *
 const char *fds__run_class_name(const fds_run *run, uint32_t label);
 /* Values the providers that a file of clusters puts together as one player from then on, by the bank; a
  * run that has no sub-models, or samples as players, cannot: FDS_ERR_USAGE. */
-fds_status fds__run_join(fds_run *run, const char *clusters, fds_error *err);
+fds_status fds__run_join(fds_run *run, const fds__blob *clusters, fds_error *err);
+/* The training and the test part (or NULL) of the data that the run was fitted on, where it is now:
+ * params->data, or NULL for where it was. with_owners: providers as when it was fitted; else an owners
+ * file is not read. The caller frees both, after a failure too. */
+fds_status fds__run_open_data(const fds_run *run, const fds_params *params, bool with_owners,
+                              const fds_events *events, fds_dataset *parts[2], fds_error *err);
 /* FDS_ERR_USAGE when train is not the data that the run was fitted on. */
 fds_status fds__run_check_data(const fds_run *run, const fds_dataset *train, fds_error *err);
 

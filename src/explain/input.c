@@ -205,28 +205,27 @@ fds_status fds_input_part(const fds_input *whole, size_t first, size_t count, fd
 /* ---- samples of the run's own data ---- */
 
 /* How to read the data: as the parameters say, else as when the run was fitted. */
-static fds_status read_as(const fds_run *run, const fds_params *params, fds_params *how,
-                          fds_error *err) {
+static fds_status read_as(const fds_run *run, const fds_params *params, bool with_owners,
+                          fds_params *how, fds_error *err) {
     for (const char *const *name = fds__run_reading; *name; name++) {
         const char *given = !strcmp(*name, "label")      ? params->label
                             : !strcmp(*name, "provider") ? params->provider
                             : !strcmp(*name, "labels")   ? params->labels
                                                          : NULL;
         const char *value = given ? given : fds__run_origin(run, *name);
-        if (value && strcmp(*name, "owners") != 0) /* the run knows its providers */
+        if (value && (with_owners || strcmp(*name, "owners") != 0))
             TRY(fds_params_set(how, *name, value, err));
     }
     return FDS_OK;
 }
 
-/* The data that the run was fitted on, where it is now. */
-static fds_status open_data(const fds_run *run, const fds_params *params, const fds_events *events,
-                            fds_dataset *parts[2], fds_error *err) {
+fds_status fds__run_open_data(const fds_run *run, const fds_params *params, bool with_owners,
+                              const fds_events *events, fds_dataset *parts[2], fds_error *err) {
     const char *path = params->data ? params->data : fds__run_origin(run, "path");
     fds_error why = {0};
     fds_params *how = fds_params_create("show");
-    fds_status status =
-        how ? read_as(run, params, how, &why) : fds__fail_nomem(&why, sizeof(fds_params));
+    fds_status status = how ? read_as(run, params, with_owners, how, &why)
+                            : fds__fail_nomem(&why, sizeof(fds_params));
     if (status == FDS_OK)
         status = fds_data_open(path ? path : fds__run_get_info(run).source, how, events, &parts[0],
                                &parts[1], &why);
@@ -240,7 +239,7 @@ static fds_status open_data(const fds_run *run, const fds_params *params, const 
 
 static fds_status fill_numbered(fds_input *in, const fds_run *run, const fds_params *params,
                                 const fds_events *events, const uint32_t *index, fds_error *err) {
-    TRY(open_data(run, params, events, in->own, err));
+    TRY(fds__run_open_data(run, params, false, events, in->own, err));
     in->is_test = in->own[1] != NULL;
     in->has_ids = in->own[in->is_test]->sample_names != NULL;
     if (!in->is_test)

@@ -144,12 +144,19 @@ fds_status fds_fit_estimate(const fds_problem *problem, const fds_params *params
     return join(parts, 2, report, err);
 }
 
+static fds_status join_clusters(fds_run *run, const char *path, fds_error *err) {
+    OWNED uint8_t *data = NULL;
+    size_t size;
+    TRY(fds__file_read(path, FDS__MAX_CLUSTERS, &data, &size, err));
+    return fds__run_join(run, &(fds__blob){path, data, size}, err);
+}
+
 fds_status fds_run_open(const char *dir, const fds_params *params, fds_run **out, fds_error *err) {
     fds_run *run;
     TRY(fds__run_open(dir, params ? (unsigned)params->threads : 0, &run, err));
     fds_status status = fds__run_use_program(run, params ? params->utility : NULL, err);
     if (status == FDS_OK && params && params->cluster)
-        status = fds__run_join(run, params->cluster, err);
+        status = join_clusters(run, params->cluster, err);
     if (status == FDS_OK)
         *out = run;
     else

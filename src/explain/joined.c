@@ -6,7 +6,8 @@
 
 /* Providers, each with the player that it is, or that it was joined to by the fit. */
 typedef struct {
-    const char *dir, *path;
+    const char *dir;
+    const fds__blob *file;
     json_t *players;
     fds__names names;
     uint32_t *player_of; /* (names) */
@@ -55,10 +56,8 @@ static fds_status number_parts(joining *j, fds_error *err) {
             return fds__fail(err, FDS_ERR_USAGE,
                              "%s: \"%s\" and \"%s\" are one player of %s, but not one cluster; fit "
                              "with this `cluster`",
-                             j->path, j->names.items[n - 1], j->names.items[n], j->dir);
-        j->part_of[player] = first < n                            ? j->part_of[j->player_of[first]]
-                             : n && j->player_of[n - 1] == player ? j->part_of[player]
-                                                                  : (uint32_t)j->parts++;
+                             j->file->path, j->names.items[n - 1], j->names.items[n], j->dir);
+        j->part_of[player] = first < n ? j->part_of[j->player_of[first]] : (uint32_t)j->parts++;
     }
     return FDS_OK;
 }
@@ -131,18 +130,18 @@ static fds_status join_players(const joining *j, fds__run_record *record, fds_er
 
 static fds_status join(joining *j, fds__run_record *record, fds_error *err) {
     TRY(list_names(j, err));
-    TRY(fds__clusters_read(j->path, j->dir, j->names.items, j->names.count, j->first_of, err));
+    TRY(fds__clusters_parse(j->file, j->dir, j->names.items, j->names.count, j->first_of, err));
     TRY(RESERVE(j->part_of, record->info.players, 1, err));
     TRY(number_parts(j, err));
     if (j->parts == 1)
-        return fds__fail(err, FDS_ERR_USAGE, "%s: all providers of %s are one cluster", j->path,
-                         j->dir);
+        return fds__fail(err, FDS_ERR_USAGE, "%s: all providers of %s are one cluster",
+                         j->file->path, j->dir);
     return j->parts < record->info.players ? join_players(j, record, err) : FDS_OK;
 }
 
-fds_status fds__run_record_join(fds__run_record *record, const char *dir, const char *path,
+fds_status fds__run_record_join(fds__run_record *record, const char *dir, const fds__blob *file,
                                 uint32_t **part_of, fds_error *err) {
-    joining j = {.dir = dir, .path = path, .players = json_object_get(record->json, "players")};
+    joining j = {.dir = dir, .file = file, .players = json_object_get(record->json, "players")};
     json_incref(j.players);
     fds_status status = join(&j, record, err);
     fds__names_free(&j.names);

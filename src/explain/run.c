@@ -267,6 +267,8 @@ static fds_status open_joined(fds_run *run, size_t players, const uint32_t *part
     if (!run->plans.all)
         TRY(fds__fit_plans_make(&r->settings, players, r->groups, &run->plans, err));
     fds_status status = FDS_ERR_USAGE;
+    fds__bank_free(run->bank); /* of single players */
+    run->bank = NULL;
     if (r->info.has_bank) {
         TRY(open_models(run, run->plans.all, NULL, run->threads, &run->bank, err));
         status = fds__bank_join(run->bank, part_of, r->info.players, &why);
@@ -297,7 +299,7 @@ static fds_status join_samples(fds_run *run, size_t players, const uint32_t *par
     return FDS_OK;
 }
 
-fds_status fds__run_join(fds_run *run, const char *clusters, fds_error *err) {
+fds_status fds__run_join(fds_run *run, const fds__blob *clusters, fds_error *err) {
     OWNED uint32_t *part_of = NULL;
     fds__run_info *info = &run->record.info;
     const size_t players = info->players;

@@ -188,7 +188,7 @@ fds_status fds__run_record_check_fit(const char *dir, const fds__run_record *rec
                                      fds_error *err);
 /* Makes the players of one cluster one player: part_of (players so far) 0 .. info.players-1, the
  * caller's, after a failure too. */
-fds_status fds__run_record_join(fds__run_record *record, const char *dir, const char *path,
+fds_status fds__run_record_join(fds__run_record *record, const char *dir, const fds__blob *file,
                                 uint32_t **part_of, fds_error *err);
 void fds__run_record_free(fds__run_record *record);
 

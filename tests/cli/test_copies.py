@@ -31,7 +31,7 @@ def audit(check, *args, data="set"):
     """The report; an alarm is exit code 3."""
     process = start("audit", check, data, *args, "-q", "--json", stdout=subprocess.PIPE)
     report = json.loads(process.communicate(timeout=120)[0])
-    assert process.returncode == {"ok": 0, "alarm": 3}[report["verdict"]], process.returncode
+    assert process.returncode == {"ok": 0, "unknown": 0, "alarm": 3}[report["verdict"]], process.returncode
     return report
 
 
@@ -118,6 +118,7 @@ def flipped_labels_are_found():
     assert flipped >= 8, worst["lowest"]
     write_table(providers=4, each=300, seed=3)
     assert audit("labels")["verdict"] == "ok"
+    assert audit("labels", "--utility", "knn:7")["neighbours"] == 7
     out, _ = fds("audit", "labels", "set", "-q")
     check_width(out)
 
@@ -174,6 +175,35 @@ def a_run_fitted_without_clusters_pays_them_as_one():
     check_width(out)
     assert "p0 + p1, divided by samples:" in out
     assert "p0 + p1" in fds("explain", "apart.run", "--index", 0, "--cluster", "clusters.csv", "-q")[0]
+
+
+@test
+def an_audit_of_a_run_shows_what_copies_earn_apart_and_as_one():
+    write_table(copies=25, each=30, providers=6, tests=60)
+    fit = ["fit", "set", "--players", "providers", "--method", "afds", "--model", "logistic", "--inputs", 30,
+           "--coalitions", 62, "-q"]
+    fds(*fit, "--explainer", "bank", "-o", "bank.run")
+    report = audit("duplicates", "-o", "clusters.csv", data="bank.run")
+    assert report["clusters"] == [["p0", "p1"]] and report["run"] == "bank.run" and report["paid"]["game"] == "bank"
+    cluster, = report["paid"]["clusters"]
+    # what fds pay divides for the same inputs
+    pay = lambda *more: {s["player"]: s["units"] for s in fds_json(
+        "pay", "bank.run", "--index", "0..59", "--amount", "100000", "--summary", "-q", *more)["together"]}
+    apart, joined = pay(), pay("--cluster", "clusters.csv")
+    for share, units, of in ((cluster["as_one"], joined["p0 + p1"], joined), (cluster["members_apart"][0], apart["p0"], apart),
+                             (cluster["apart"], apart["p0"] + apart["p1"], apart)):
+        assert abs(share - units / sum(of.values())) < 1e-6, (share, units)
+    out, _ = fds("audit", "duplicates", "bank.run", "-q", code=3)
+    check_width(out)
+    assert "p0 + p1: paid apart" in out and "the sub-models of the run" in out
+    # without sub-models, and without a run: another game, which is named
+    fds(*fit, "--explainer", "mlp", "--epochs", 1, "-o", "network.run")
+    other, data = audit("duplicates", data="network.run")["paid"], audit("duplicates")["paid"]
+    assert other["game"] == data["game"] == "knn:5" and "no bank" in other["reason"]
+    assert other["clusters"] == data["clusters"] and data["clusters"][0]["apart"] > data["clusters"][0]["as_one"]
+    write_table(each=2, tests=30)
+    assert audit("duplicates")["verdict"] == "unknown"  # not even two copies of two are enough
+    assert "not known" in fds("audit", "duplicates", "set", "-q")[0]
 
 
 @test
