@@ -27,7 +27,7 @@
 #include <time.h>
 
 enum {
-    MOST_WAITING = 100000,
+    MOST_WAITING = 1000000,
     TAKEN = 16, /* inputs that are read together */
     ROWS = 64,  /* that are written together */
     TICK_MS = 500,
