@@ -14,6 +14,8 @@ static const cli_option own[] = {
     CLI_OWN(0, "report", report, "FILE", "write the report as one HTML file"),
     CLI_OWN(0, "proposal", proposal, "FILE",
             "write the correction that would mend what is paid wrongly, if any, as JSON"),
+    CLI_OWN(0, "vkey", vkey, "KEY",
+            "public key of the log, from its owner [the one that the ledger names]"),
 };
 
 /* ---- as text ---- */
@@ -159,7 +161,8 @@ static fds_status run(cli_args *args, fds_error *err) {
         return FDS_ERR_NOMEM;
     fds_status status = fds_ledger_open(args->ledger, FDS_LEDGER_READ, NULL, &ledger, err);
     if (status == FDS_OK) {
-        status = fds_audit_ledger(ledger, checks, args->params, args->events, &text, err);
+        status =
+            fds_audit_ledger(ledger, checks, args->vkey, args->params, args->events, &text, err);
         fds_ledger_close(ledger);
     }
     free(checks);

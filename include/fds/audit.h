@@ -31,6 +31,9 @@ typedef struct fds_auditor fds_auditor;
 FDS_API fds_status fds_auditor_create(const fds_params *params, fds_auditor **out, fds_error *err);
 FDS_API void fds_auditor_free(fds_auditor *auditor); /* NULL is fine */
 
+/* Another run, as of "run" above: before predictions of it are taken. One that is known already is fine. */
+FDS_API fds_status fds_auditor_add_run(fds_auditor *auditor, const char *folder, fds_error *err);
+
 /* Takes what a ledger has beyond what was taken before, at most so many entries and as many audited
  * rows; all calls must be for the same ledger. *is_over: there was no more. So a server calls it now
  * and then, for some milliseconds each. Audited rows must have been added in the order of entries. */
@@ -56,9 +59,9 @@ FDS_API fds_status fds_auditor_share_verdict(fds_auditor *auditor, const fds_aud
 
 /* ==== Everything at once ==================================================================== */
 
-/* All of the above for a whole ledger. checks: their names, separated by commas; NULL: all. *json: as of
- * fds_auditor_report. */
-FDS_API fds_status fds_audit_ledger(const fds_ledger *ledger, const char *checks,
+/* All of the above for a whole ledger. checks: their names, separated by commas; NULL: all. vkey: of the
+ * log, as its owner has published it; NULL: the one that the ledger names. *json: as of fds_auditor_report. */
+FDS_API fds_status fds_audit_ledger(const fds_ledger *ledger, const char *checks, const char *vkey,
                                     const fds_params *params, const fds_events *events, char **json,
                                     fds_error *err);
 /* The report as one HTML file that needs nothing else. To be freed by fds_text_free. */

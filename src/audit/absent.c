@@ -34,8 +34,12 @@ fds_status fds_auditor_share_verdict(fds_auditor *auditor, const fds_auditor *fr
                                      fds_error *err) {
     return fail(err);
 }
-fds_status fds_audit_ledger(const fds_ledger *ledger, const char *checks, const fds_params *params,
-                            const fds_events *events, char **json, fds_error *err) {
+fds_status fds_audit_ledger(const fds_ledger *ledger, const char *checks, const char *vkey,
+                            const fds_params *params, const fds_events *events, char **json,
+                            fds_error *err) {
+    return fail(err);
+}
+fds_status fds_auditor_add_run(fds_auditor *auditor, const char *folder, fds_error *err) {
     return fail(err);
 }
 fds_status fds_audit_html(const char *json, char **html, fds_error *err) { return fail(err); }

@@ -172,7 +172,7 @@ struct fds_auditor {
     json_t *provider_of, *group_of;            /* by name: number of a provider; of its group */
     size_t *group_of_provider, group_capacity; /* (provider_count) SIZE_MAX: none */
     audit_validation *validations;
-    size_t validation_count;
+    size_t validation_count, validation_capacity;
     /* over audited predictions */
     uint64_t audited, truth_count, first_audited, last_audited;
     double audited_units;

@@ -65,15 +65,12 @@ fds_status audit_read_groups(fds_auditor *a, const char *path, fds_error *err) {
 
 /* The identity of a run in ledgers: the SHA-256 of its description, run.json as it is read. Of a run that
  * was fitted by an earlier version nothing is known. */
-static fds_status read_run(fds_auditor *a, const char *folder, fds_error *err) {
-    audit_validation *v = &a->validations[a->validation_count];
+static fds_status read_run(const char *folder, audit_validation *v, fds_error *err) {
     fds__validation found;
     fds_run *run;
     TRY(fds__run_open(folder, 1, &run, err));
     const char *text = fds_run_describe(run);
-    *v = (audit_validation){.level = NAN};
     fds_sha256_hex(text, strlen(text), v->sha256);
-    a->validation_count++;
     fds_status status = fds__run_validation(run, &found, err);
     fds_run_free(run);
     TRY(status);
@@ -82,18 +79,32 @@ static fds_status read_run(fds_auditor *a, const char *folder, fds_error *err) {
     return fds__validation_scores(folder, &v->scores, &v->count, err);
 }
 
+fds_status fds_auditor_add_run(fds_auditor *a, const char *folder, fds_error *err) {
+    audit_validation v = {.level = NAN};
+    void *list = a->validations;
+    fds_status status =
+        fds__grow(&list, &a->validation_capacity, a->validation_count + 1, sizeof v, err);
+    a->validations = list;
+    if (status == FDS_OK)
+        status = read_run(folder, &v, err);
+    bool is_known = false;
+    for (size_t i = 0; i < a->validation_count; i++)
+        is_known |= strcmp(a->validations[i].sha256, v.sha256) == 0;
+    if (status == FDS_OK && !is_known)
+        a->validations[a->validation_count++] = v;
+    else
+        fds__free(v.scores);
+    return status;
+}
+
 fds_status audit_read_runs(fds_auditor *a, const char *folders, fds_error *err) {
-    size_t lines = 1;
-    for (const char *at = folders; *at; at++)
-        lines += *at == '\n';
-    TRY(NEW(a->validations, lines, err));
     for (const char *line = folders; *line;) {
         char folder[FDS__PATH_MAX];
         size_t size = strcspn(line, "\n");
         if (size >= sizeof folder)
             return fds__fail(err, FDS_ERR_LIMIT, "`run` %.60s...: the path is too long", line);
         snprintf(folder, sizeof folder, "%.*s", (int)size, line);
-        TRY(read_run(a, folder, err));
+        TRY(fds_auditor_add_run(a, folder, err));
         line += size + (line[size] == '\n');
     }
     return FDS_OK;

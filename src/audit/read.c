@@ -244,13 +244,14 @@ static fds_status take_all(fds_auditor *a, const fds_ledger *l, const fds_events
     return fds__report(events, "audit", "entries", size, size, start_s, err);
 }
 
-fds_status fds_audit_ledger(const fds_ledger *l, const char *checks, const fds_params *params,
-                            const fds_events *events, char **json, fds_error *err) {
+fds_status fds_audit_ledger(const fds_ledger *l, const char *checks, const char *vkey,
+                            const fds_params *params, const fds_events *events, char **json,
+                            fds_error *err) {
     fds_auditor *a = NULL;
     TRY(fds_auditor_create(params, &a, err));
     fds_status status = choose_checks(a, checks, err);
     if (status == FDS_OK && a->checks[AUDIT_LEDGER].is_wanted)
-        status = fds_auditor_verify(a, l, NULL, events, err);
+        status = fds_auditor_verify(a, l, vkey, events, err);
     fds_error why = {0};
     bool is_wrong = a->ledger_fault && *a->ledger_fault;
     if (status == FDS_OK)

@@ -43,6 +43,20 @@ static fds_status open_audit(fds_server *server, serve_audit **out, fds_error *e
     return status;
 }
 
+/* What is known of earlier runs stays, and what they were found to do. */
+void serve_audit_reload(fds_server *server) {
+    serve_models *models = serve_models_now(server);
+    fds_error err = {0};
+    fds_status status = FDS_OK;
+    pthread_mutex_lock(&server->ledger_lock);
+    for (size_t i = 0; server->audit && i < models->count && status == FDS_OK; i++)
+        status = fds_auditor_add_run(server->audit->auditor, models->items[i].folder, &err);
+    pthread_mutex_unlock(&server->ledger_lock);
+    serve_models_release(models);
+    if (status != FDS_OK)
+        serve_log_event(server, "audit", err.text);
+}
+
 static fds_status report(serve_call *call, fds_error *err) {
     const fds_server *server = call->server;
     char *text = NULL;

@@ -401,6 +401,8 @@ int64_t serve_proposals_pending(const fds_server *server, const char *account);
 /* What was audited so far. */
 typedef struct serve_audit serve_audit;
 void serve_audit_free(serve_audit *audit); /* NULL is fine */
+/* Later predictions may be of the runs that are served now. */
+void serve_audit_reload(fds_server *server);
 
 /* ---- verify.c ---- */
 

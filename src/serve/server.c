@@ -162,10 +162,7 @@ static fds_status load_models(fds_server *s, fds_error *err) {
         s->models = models;
         pthread_mutex_unlock(&s->lock);
         models = old;
-        pthread_mutex_lock(&s->ledger_lock);
-        serve_audit_free(s->audit); /* the next one compares with the new runs */
-        s->audit = NULL;
-        pthread_mutex_unlock(&s->ledger_lock);
+        serve_audit_reload(s);
     }
     serve_models_release(models);
     return status;

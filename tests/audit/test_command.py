@@ -84,6 +84,16 @@ def a_changed_ledger_is_an_alarm():
     assert "the balance of provider 2" in " ".join(out.split())
 
 
+@test
+def the_key_of_the_log_may_come_from_its_owner():
+    make(50, 3, 5)
+    own = json.loads(fds("ledger", "verify", "shop.db", "--json")[0])["vkey"]
+    fds("ledger", "init", "other.db", "-q")
+    other = json.loads(fds("ledger", "verify", "other.db", "--json")[0])["vkey"]
+    fds("audit", "ledger", "--ledger", "shop.db", "--vkey", own, "--quiet")
+    fds("audit", "ledger", "--ledger", "shop.db", "--vkey", other, "--quiet", code=ALARM)
+
+
 def write_validation(**parts):
     """Of the run, which vouches for the file, and of a new ledger for it."""
     with open("run/validation.json", "w", encoding="utf-8") as file:

@@ -85,7 +85,7 @@ static void expect_verdict(const fds_ledger *l, const char *verdict, const char 
     char *text = NULL;
     json_t *report = NULL;
     fds_params *params = TRUST_PARAMS("alpha", "0.01");
-    expect_ok(fds_audit_ledger(l, "ledger,provider", params, NULL, &text, &err), &err);
+    expect_ok(fds_audit_ledger(l, "ledger,provider", NULL, params, NULL, &text, &err), &err);
     expect_ok(fds__json_parse("report", text, strlen(text), &report, &err), &err);
     const char *answer = json_string_value(json_object_get(check_of(report, "ledger"), "answer"));
     assert_string_equal(verdict_of(report, "ledger"), verdict);

@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import pathlib
+import signal
 import shutil
 import sqlite3
 import struct
@@ -320,6 +321,24 @@ def an_edited_ledger_is_told_while_serving():
         assert check["verdict"] == "alarm" and f"a.ledger: entry {index}" in check["answer"], check
         assert s.get("/api/audit", bearer(auditor)).json()["verdict"] == "alarm"
         buy(s, key, 1)
+
+
+@test
+def another_run_does_not_put_out_the_lights_of_the_one_before():
+    key, auditor = make_key(), make_key("auditor", "anna")
+    os.symlink(bank_run(), "now.run")
+    with shop("--audit-share", "1", run="now.run") as s:
+        def truth(count):
+            buy(s, key, *range(10))
+            until(lambda: s.get("/api/audit", bearer(auditor)).json()["audited"] == count)
+            checks = s.get("/api/audit", bearer(auditor)).json()["checks"]
+            return next(c["predictions"] for c in checks if c["check"] == "truth")
+        assert truth(10) == 10
+        os.remove("now.run")
+        os.symlink(the_run("other", "--keep-models", "--seed", 1), "now.run")
+        s.process.send_signal(signal.SIGHUP)
+        until(lambda: s.lines("reload"))
+        assert truth(20) == 20
 
 
 @test
