@@ -17,6 +17,7 @@
  * Providers of the first run share the probability 0.9 alpha of a false alarm, those that a second run
  * adds 0.09 alpha, and so on: later runs do not change what an earlier alarm means. */
 #include "audit/audit.h"
+#include "explain/explain.h"
 
 #include <math.h>
 
@@ -331,15 +332,7 @@ static void share_out(fds_auditor *a, const audit_run *run) {
     }
 }
 
-/* The probability that a true value is within the stated interval, where the bank's value has a normal
- * error of its own: the calibration of explainers adds the same variances. */
-static double chance_inside(double value, double error, double bank, double bank_error) {
-    double low = value - NOMINAL_Z * error - bank, high = value + NOMINAL_Z * error - bank;
-    if (!(bank_error > 0))
-        return low <= 0 && high >= 0;
-    return (erf(high / bank_error * M_SQRT1_2) - erf(low / bank_error * M_SQRT1_2)) / 2;
-}
-
+/* The bank's value has a normal error of its own: the calibration of explainers adds the same variances. */
 static void take_coverage(fds_auditor *a, const audit_run *run, const fds_audit_prediction *p) {
     double inside = 0;
     size_t known = 0;
@@ -348,8 +341,9 @@ static void take_coverage(fds_auditor *a, const audit_run *run, const fds_audit_
         if (!(p->errors[i] > 0))
             continue;
         known++;
-        inside += chance_inside((double)p->values[i], (double)p->errors[i], (double)p->bank[i],
-                                p->bank_errors ? (double)p->bank_errors[i] : 0);
+        inside +=
+            fds__chance_inside((double)p->values[i], NOMINAL_Z * (double)p->errors[i],
+                               (double)p->bank[i], p->bank_errors ? (double)p->bank_errors[i] : 0);
     }
     if (!known)
         return;

@@ -37,17 +37,6 @@ __attribute__((format(printf, 2, 3))) static fds_status accuse(checked_day *d, c
     return FDS_ERR_CANCELLED;
 }
 
-static bool read_hex(const char *text, uint8_t out[32]) {
-    static const char digits[] = "0123456789abcdef";
-    for (size_t i = 0; text && i < 64; i++) {
-        const char *found = text[i] ? strchr(digits, text[i]) : NULL;
-        if (!found)
-            return false;
-        out[i / 2] = (uint8_t)(out[i / 2] << 4 | (found - digits));
-    }
-    return text && !text[64];
-}
-
 /* ---- the choice ---- */
 
 static bool is_selected(const checked_day *d, uint64_t entry) {
@@ -124,7 +113,7 @@ static fds_status check_commit(checked_day *d, const json_t *commit, int64_t ppm
         return accuse(d, "the share is not the one that entry %llu has committed to",
                       (unsigned long long)at);
     fds__sha256(&(fds__bytes){d->secret, sizeof d->secret}, 1, digest);
-    if (!read_hex(json_string_value(json_object_get(commit, "hash")), wanted) ||
+    if (!fds__hex_read(json_string_value(json_object_get(commit, "hash")), wanted) ||
         memcmp(wanted, digest, sizeof digest) != 0)
         return accuse(d, "the secret is not the one that entry %llu has committed to",
                       (unsigned long long)at);
@@ -143,7 +132,7 @@ static fds_status check_rows(checked_day *d, const json_t *reveal, fds_error *er
     TRY(skip_to(d, d->end, err));
     TRY(fds_ledger_audited_day(d->ledger, d->day, &rows, found, err));
     if (rows != (uint64_t)json_integer_value(json_object_get(reveal, "rows")) ||
-        !read_hex(json_string_value(json_object_get(reveal, "sha256")), wanted) ||
+        !fds__hex_read(json_string_value(json_object_get(reveal, "sha256")), wanted) ||
         memcmp(wanted, found, sizeof found) != 0)
         return accuse(d, "the %llu rows are not those of the reveal", (unsigned long long)rows);
     return FDS_OK;
@@ -158,8 +147,8 @@ static fds_status check_day(checked_day *d, const json_t *commit, const json_t *
                             fds_error *err) {
     int64_t day, ppm = json_integer_value(json_object_get(reveal, "share_ppm"));
     if (!ledger_day_read(d->day, &day) ||
-        !read_hex(json_string_value(json_object_get(reveal, "secret")), d->secret) || ppm < 0 ||
-        ppm > 1000000)
+        !fds__hex_read(json_string_value(json_object_get(reveal, "secret")), d->secret) ||
+        ppm < 0 || ppm > 1000000)
         return accuse(d, "the note that reveals the secret is malformed");
     if (json_object_get(reveal, "other"))
         return accuse(d, "the secret was revealed twice");

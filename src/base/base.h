@@ -98,6 +98,8 @@ typedef struct fds__bytes {
 
 /* SHA-256 of the parts, one after the other. */
 void fds__sha256(const fds__bytes *parts, size_t count, uint8_t digest[32]);
+/* 64 digits, as fds_sha256_hex writes them. False: they are none; NULL is fine. */
+bool fds__hex_read(const char *hex, uint8_t bytes[32]);
 
 /* ---- 16-bit floats: half.c ---- */
 

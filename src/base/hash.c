@@ -4,6 +4,7 @@
 #include "base.h"
 
 #include <nettle/sha2.h>
+#include <string.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -23,4 +24,14 @@ void fds_sha256_hex(const void *data, size_t size, char hex[65]) {
     fds__sha256(&(fds__bytes){data, size}, 1, digest);
     for (size_t i = 0; i < sizeof digest; i++)
         snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+}
+
+bool fds__hex_read(const char *hex, uint8_t bytes[32]) {
+    static const char digits[] = "0123456789abcdef";
+    if (!hex || strlen(hex) != 64 || strspn(hex, digits) != 64)
+        return false;
+    for (size_t i = 0; i < 32; i++)
+        bytes[i] = (uint8_t)((strchr(digits, hex[2 * i]) - digits) << 4 |
+                             (strchr(digits, hex[2 * i + 1]) - digits));
+    return true;
 }

@@ -155,6 +155,9 @@ const char *fds__run_error_source(const fds_run *run, fds__answerer by);
  * that the labels of like inputs have changed. validation.json has those of validation inputs. */
 fds_status fds__run_scores(fds_run *run, const fds_dataset *ds, double *scores, fds_error *err);
 
+/* P(|value - t| <= half), where t is normal around target with a standard error. */
+double fds__chance_inside(double value, double half, double target, double error);
+
 /* What validation.json says; NaN: it could not be measured. */
 typedef struct fds__validation {
     bool is_there; /* earlier fits wrote none */

@@ -165,10 +165,9 @@ typedef struct {
     double inside; /* a probability */
 } covered_value;
 
-/* P(|value - t| <= half), where t is normal around target. */
-static double probability_inside(double value, double half, double target, double error) {
+double fds__chance_inside(double value, double half, double target, double error) {
     double away = value - target;
-    if (error == 0)
+    if (!(error > 0))
         return fabs(away) <= half;
     return (erfc((away - half) / error / sqrt(2)) - erfc((away + half) / error / sqrt(2))) / 2;
 }
@@ -197,7 +196,7 @@ static fds_status cover(sheet *s, fds_error *err) {
     TRY(RESERVE(items, count, 1, err));
     for (size_t i = 0; i < count; i++) {
         items[i] = (covered_value){fabs(s->values[i]), i,
-                                   probability_inside(s->values[i], WIDTH * s->errors[i],
+                                   fds__chance_inside(s->values[i], WIDTH * s->errors[i],
                                                       s->targets[i], s->target_errors[i])};
         inside += items[i].inside;
     }

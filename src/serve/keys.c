@@ -164,17 +164,6 @@ fds_status fds_serve_login_add(const char *path, const char *role, const char *a
 
 /* ---- reading keys ---- */
 
-static bool read_hex(const char *text, uint8_t out[32]) {
-    if (!text || strlen(text) != 64 || strspn(text, "0123456789abcdef") != 64)
-        return false;
-    for (size_t i = 0; i < 32; i++) {
-        unsigned byte;
-        sscanf(text + 2 * i, "%2x", &byte);
-        out[i] = (uint8_t)byte;
-    }
-    return true;
-}
-
 static fds_status add_key(const json_t *line, const serve_key *owner, serve_keys *out,
                           fds_error *err) {
     void *items = out->items;
@@ -183,7 +172,7 @@ static fds_status add_key(const json_t *line, const serve_key *owner, serve_keys
     TRY(status);
     serve_key *key = &out->items[out->count];
     *key = *owner;
-    if (!read_hex(json_string_value(json_object_get(line, "sha256")), key->hash))
+    if (!fds__hex_read(json_string_value(json_object_get(line, "sha256")), key->hash))
         return FDS_ERR_FORMAT;
     out->count++;
     return FDS_OK;

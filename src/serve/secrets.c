@@ -83,16 +83,6 @@ static void write_hex(const uint8_t bytes[32], char hex[65]) {
         snprintf(hex + 2 * i, 3, "%02x", bytes[i]);
 }
 
-static bool read_hex(const char *hex, uint8_t bytes[32]) {
-    if (!hex || strlen(hex) != 64 || strspn(hex, "0123456789abcdef") != 64)
-        return false;
-    for (size_t i = 0; i < 32; i++) {
-        const char two[3] = {hex[2 * i], hex[2 * i + 1], 0};
-        bytes[i] = (uint8_t)strtoul(two, NULL, 16);
-    }
-    return true;
-}
-
 /* ---- files ---- */
 
 static fds_status write_path(const serve_secrets *s, int64_t day, char path[FDS__PATH_MAX],
@@ -133,8 +123,8 @@ static fds_status load(const char *path, serve_secret *out, fds_error *err) {
     *out = (serve_secret){.day = read_day(json_string_value(json_object_get(json, "day"))),
                           .share_ppm = (uint32_t)ppm};
     bool is_fine = out->day >= 0 && ppm >= 0 && ppm <= 1000000 &&
-                   read_hex(json_string_value(json_object_get(json, "secret")), out->bytes) &&
-                   read_hex(json_string_value(json_object_get(json, "key")), out->key);
+                   fds__hex_read(json_string_value(json_object_get(json, "secret")), out->bytes) &&
+                   fds__hex_read(json_string_value(json_object_get(json, "key")), out->key);
     json_decref(json);
     return is_fine
                ? FDS_OK
