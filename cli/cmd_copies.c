@@ -104,6 +104,9 @@ static void print_labels(const cli_args *args, const json_t *report) {
     char name[CLI_NAME_SIZE];
     (void)args;
     fds_terminal_clear();
+    printf("%s\n\n", strcmp(cli_get_text(report, "verdict"), "alarm") == 0
+                         ? "some provider's labels are worse than those of others"
+                         : "no provider's labels are worse than chance allows");
     printf("%-24s %7s  %9s  %9s  %6s  %8s\n", "provider", "samples", "score", "error", "ratio",
            "p");
     json_array_foreach(cli_get(report, "providers"), i, one) {
@@ -114,10 +117,7 @@ static void print_labels(const cli_args *args, const json_t *report) {
                cli_get_number(one, "standard_error"), cli_get_number(one, "statistic"),
                cli_get_number(one, "p"), is_alarm ? "  alarm" : "");
     }
-    printf("\n%-*s %s: %s\n", CLI_WIDTH, "verdict", cli_get_text(report, "verdict"),
-           strcmp(cli_get_text(report, "verdict"), "alarm") == 0
-               ? "labels are worse than those of other providers"
-               : "no provider's labels are worse than chance allows");
+    putchar('\n');
     printf("%-*s false alarms have a probability of at most %g; %llu shuffles\n", CLI_WIDTH,
            "alarms", cli_get_number(report, "alpha"),
            (unsigned long long)cli_get_count(report, "shuffles"));

@@ -392,6 +392,13 @@ fds_status fds_audit_duplicates(const fds_params *params, const char *clusters, 
     if (!params->data)
         return fds__fail(err, FDS_ERR_USAGE,
                          "`data` is missing: name a run, a fetched set or a path");
+    if (fds__is_given(params, part) || fds__is_given(params, utility) ||
+        fds__is_given(params, folds))
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`%s` does not apply: pixels or features of training samples are compared",
+                         fds__is_given(params, part)      ? "part"
+                         : fds__is_given(params, utility) ? "utility"
+                                                          : "folds");
     TRY(fds__path_join(path, sizeof path, params->data, "run.json", err));
     const bool is_run = fds__path_exists(path);
     fds_status status =

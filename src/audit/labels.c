@@ -31,6 +31,7 @@ enum { SHUFFLES_EACH = 20, LEAST_SHUFFLES = 2000, MOST_SHUFFLES = 200000, SAMPLE
 typedef struct {
     const fds_dataset *ds;
     double alpha;
+    uint32_t peers; /* providers with samples */
     uint64_t seed;
     double *scores;          /* (samples) minus the mean of their label */
     uint32_t *order;         /* (samples) by label */
@@ -74,7 +75,7 @@ static bool is_decided(const job *j) {
     for (uint32_t p = 0; p < j->ds->providers; p++)
         if (j->sizes[p] && j->lower[p] <= 2 * SHUFFLES_EACH)
             return false;
-    return (1 + 2.0 * SHUFFLES_EACH) / (1 + (double)j->shuffles) > j->alpha / j->ds->providers;
+    return (1 + 2.0 * SHUFFLES_EACH) / (1 + (double)j->shuffles) > j->alpha / j->peers;
 }
 
 static fds_status shuffle(job *j, const fds_events *events, fds_error *err) {
@@ -148,9 +149,11 @@ static json_t *describe(const job *j, uint32_t *scratch) {
     json_t *list = json_array();
     bool is_whole = list;
     size_t alarms = 0;
-    double threshold = j->alpha / j->ds->providers;
+    double threshold = j->alpha / j->peers;
     for (uint32_t p = 0; p < j->ds->providers && is_whole; p++) {
-        bool is_alarm = j->sizes[p] && p_of(j, p) <= threshold;
+        bool is_alarm = p_of(j, p) <= threshold;
+        if (!j->sizes[p])
+            continue;
         alarms += is_alarm;
         is_whole = fds__json_append(list, json_provider(j, p, is_alarm, scratch));
     }
@@ -194,6 +197,19 @@ static fds_status score_samples(job *j, const fds_params *given, const fds_event
     return FDS_OK;
 }
 
+static fds_status choose_shuffles(job *j, fds_error *err) {
+    for (uint32_t p = 0; p < j->ds->providers; p++)
+        j->peers += j->sizes[p] > 0;
+    double wanted = SHUFFLES_EACH * (double)j->peers / j->alpha;
+    j->shuffles = (size_t)MIN(MAX(wanted, LEAST_SHUFFLES), MOST_SHUFFLES);
+    if (j->alpha * (1 + (double)MOST_SHUFFLES) >= j->peers)
+        return FDS_OK;
+    return fds__fail(err, FDS_ERR_USAGE,
+                     "`alpha` %g is too small for %u providers: %d shuffles of the owners show it "
+                     "from %.2g on",
+                     j->alpha, j->peers, MOST_SHUFFLES, j->peers / (1 + (double)MOST_SHUFFLES));
+}
+
 static fds_status run(const fds_dataset *ds, const fds_params *params, const fds_events *events,
                       char **json, fds_error *err) {
     OWNED double *numbers = NULL; /* (samples + 3 providers) */
@@ -205,7 +221,6 @@ static fds_status run(const fds_dataset *ds, const fds_params *params, const fds
     TRY(NEW(numbers, ds->count + 3 * (size_t)ds->providers, err));
     TRY(NEW(places, 3 * ds->count, err));
     TRY(NEW(counts, 2 * (size_t)ds->providers + ds->classes + 1, err));
-    double wanted = SHUFFLES_EACH * (double)ds->providers / params->copies_alpha;
     job j = {.ds = ds,
              .alpha = params->copies_alpha,
              .seed = params->seed,
@@ -217,10 +232,10 @@ static fds_status run(const fds_dataset *ds, const fds_params *params, const fds
              .owner = places + ds->count,
              .sizes = counts,
              .lower = counts + ds->providers,
-             .first = counts + 2 * (size_t)ds->providers,
-             .shuffles = (size_t)MIN(MAX(wanted, LEAST_SHUFFLES), MOST_SHUFFLES)};
+             .first = counts + 2 * (size_t)ds->providers};
     TRY(score_samples(&j, params, events, err));
     centre(&j);
+    TRY(choose_shuffles(&j, err));
     TRY(shuffle(&j, events, err));
     json_t *about = describe(&j, places + 2 * ds->count);
     *json = about ? fds__json_text(about, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
@@ -233,6 +248,8 @@ fds_status fds_audit_labels(const fds_params *params, const fds_events *events, 
     fds_dataset *train = NULL, *test = NULL;
     if (!params->data)
         return fds__fail(err, FDS_ERR_USAGE, "`data` is missing: name a fetched set or a path");
+    if (fds__is_given(params, part))
+        return fds__fail(err, FDS_ERR_USAGE, "`part`: training samples are what is paid for");
     TRY(fds_data_open(params->data, params, events, &train, &test, err));
     fds_status status = run(train, params, events, json, err);
     fds_dataset_free(train);

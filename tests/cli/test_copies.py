@@ -234,6 +234,10 @@ def mistakes_are_named():
     refused(["audit", "duplicates", "two.csv", "-q"], 2, "two providers and no test part")
     refused(["audit", "duplicates", "set", "--png", "x.png", "-q"], 2, "needs images")
     refused(["audit", "labels", "alone.csv", "-q"], 2, "one provider")
+    refused(["audit", "labels", "set", "--part", "test", "-q"], 2, "--part")
+    refused(["audit", "labels", "set", "--alpha", "1e-6", "-q"], 2, "too small for 5 providers")
+    for option, value in (("--part", "test"), ("--utility", "knn:3"), ("--folds", "5")):
+        refused(["audit", "duplicates", "set", option, value, "-q"], 2, f"{option} does not apply")
     refused(["data", "audit", "set", "--alpha", "0.1", "-q"], 2, "--alpha")
     call = ["value", "set", "--players", "providers", "-q", "--cluster", "c.csv"]
     refused(call, 1, "c.csv")
