@@ -132,7 +132,8 @@ class Bar:
             with warnings.catch_warnings():  # a notebook without widgets has a plain bar
                 warnings.simplefilter("ignore")
                 from tqdm.auto import tqdm
-            self.bar, self.stage = tqdm(total=total, desc=stage, unit=f" {unit}", leave=False), stage
+            self.stage = stage
+            self.bar = tqdm(total=total, desc=stage, unit=f" {unit}", leave=False, delay=0.5)  # not for short ones
         self.bar.update(done - self.bar.n)
 
     def close(self) -> None:
