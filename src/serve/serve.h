@@ -399,6 +399,10 @@ int64_t serve_proposals_pending(const fds_server *server, const char *account);
 /* ---- api_audit.c ---- */
 
 /* What was audited so far. */
+/* Of the calling thread, which works beside those that serve. Not the lowest: beside busy programs it could
+ * not end, or let go of a lock, in time. */
+void serve_lower_priority(void);
+
 typedef struct serve_audit serve_audit;
 void serve_audit_free(serve_audit *audit); /* NULL is fine */
 /* Later predictions may be of the runs that are served now. */

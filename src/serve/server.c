@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -146,6 +147,10 @@ static fds_status enter_customers(fds_server *s, const serve_keys *keys, fds_err
     pthread_mutex_unlock(&s->ledger_lock);
     return status;
 }
+
+/* ---- threads beside those that serve ---- */
+
+void serve_lower_priority(void) { setpriority(PRIO_PROCESS, 0, 5); } /* 0: this thread, on Linux */
 
 /* ---- runs and keys ---- */
 

@@ -23,7 +23,6 @@
 #include "serve/serve.h"
 
 #include <math.h>
-#include <sys/resource.h>
 #include <time.h>
 
 enum {
@@ -32,7 +31,6 @@ enum {
     ROWS = 64,  /* that are written together */
     TICK_MS = 500,
     YIELD_NS = 1000000,
-    NICE = 5,      /* less, and beside busy programs the server could not end, or write, in time */
     WAIT_DAYS = 2, /* after which an input is forgotten; audits want the secret then */
     DAY_MS = 86400000,
 };
@@ -432,7 +430,7 @@ static void answer_next(fds_server *server) {
 static void *work(void *context) {
     fds_server *server = context;
     serve_shadow *shadow = server->shadow;
-    setpriority(PRIO_PROCESS, 0, NICE); /* of this thread, on Linux */
+    serve_lower_priority();
     double settled_s = fds__now_s();
     while (!is_ended(shadow)) {
         if (!shadow->first)

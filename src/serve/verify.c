@@ -7,7 +7,6 @@
  * thread that holds a lock must not wait for others. */
 #include "serve/serve.h"
 
-#include <sched.h>
 #include <time.h>
 
 enum { PAUSE_NS = 4000000, STAGE = 16, TIME = 32 };
@@ -52,7 +51,6 @@ static bool let_others(void *user, uint64_t done, uint64_t total) {
 
 static fds_status verify(fds_server *server, fds_auditor *auditor, fds_error *err) {
     fds_ledger *snapshot = NULL;
-    const struct sched_param none = {0};
     const fds_events events = {.progress = note_event, .user = server->verify};
     pthread_mutex_lock(&server->ledger_lock);
     fds_status status = fds_ledger_settle(server->ledger, err);
@@ -61,7 +59,7 @@ static fds_status verify(fds_server *server, fds_auditor *auditor, fds_error *er
                                      &snapshot, err);
     pthread_mutex_unlock(&server->ledger_lock);
     TRY(status);
-    sched_setscheduler(0, SCHED_IDLE, &none); /* if that fails, it is as any other */
+    serve_lower_priority();
     status = fds_auditor_verify(auditor, snapshot, NULL, &events, err);
     fds_ledger_close(snapshot);
     return status;
