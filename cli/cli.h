@@ -42,7 +42,8 @@ typedef struct cli_args {
     const char *ref, *key, *since, *until, *reason, *operators, *format, *vkey, *period,
         *delta;                             /* of a ledger */
     const char *ledger, *report, *proposal; /* of an audit */
-    bool is_private, all, estimate, json, jsonl, quiet;
+    const char *part;                       /* of a table: "3/8" */
+    bool is_private, mpi, all, estimate, json, jsonl, quiet;
     int exit_code;       /* where nothing has failed */
     const char *command; /* the whole command line, quoted as a shell needs it */
     const fds_events *events;
@@ -82,7 +83,8 @@ struct cli_command {
 
 extern const cli_command cli_data_get, cli_data_show, cli_data_audit, cli_train, cli_value, cli_fit,
     cli_explain, cli_pay, cli_bench, cli_serve, cli_serve_key, cli_serve_login, cli_audit,
-    cli_audit_watch, cli_audit_duplicates, cli_audit_labels, cli_ledger[11], cli_privacy[2];
+    cli_audit_watch, cli_audit_duplicates, cli_audit_labels, cli_ledger[11], cli_privacy[2],
+    cli_table[4];
 extern const cli_command *const cli_commands[]; /* NULL-terminated */
 
 /* Fills args from the words after the name of the subcommand. */
@@ -184,6 +186,15 @@ fds_status cli_check_folder(const char *option, const char *path, fds_error *err
 /* The output folder: that of -o, else DATA.ending here, without DATA's own ending. */
 void cli_name_folder(const cli_args *args, const char *ending, char *folder, size_t size);
 
+/* ---- MPI ---- */
+
+#define CLI_OWN_MPI                                                                               \
+    CLI_OWN(0, "mpi", mpi, NULL,                                                                  \
+            "divide the sub-models among the processes of an MPI job (mpirun -n 8 fds ...); the " \
+            "default under Open MPI's mpirun")
+/* Joins the job, if this is a process of one. */
+fds_status cli_ranks_begin(const cli_args *args, fds_error *err);
+
 /* ---- fds value --utilities ---- */
 
 /* Values of games from a file; top: how many players to show. */
@@ -191,15 +202,7 @@ fds_status cli_value_utilities(const cli_args *args, size_t top, fds_error *err)
 
 /* ---- what explain and pay share ---- */
 
-/* The run, what is asked about, and the answers. */
-typedef struct cli_answer {
-    fds_run *run;
-    fds_input *input;
-    fds_result *result;
-} cli_answer;
 fds_status cli_answer_check(const cli_args *args, fds_error *err);
-fds_status cli_answer_make(const cli_args *args, cli_answer *out, fds_error *err);
-void cli_answer_free(cli_answer *answer);
 #define CLI_ANSWER_ABOUT                                                                           \
     "RUN is a folder that fds fit has made. IMAGE is a PNG or JPEG file of the size of the run's " \
     "samples; --rows takes new samples from a CSV or NPY file; --index takes samples of the "      \

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { TOP = 5, FIGURE_COLUMNS = 10 };
@@ -26,12 +27,6 @@ static const cli_option own[] = {
 };
 
 /* ---- what explain and pay share ---- */
-
-void cli_answer_free(cli_answer *a) {
-    fds_result_free(a->result);
-    fds_input_free(a->input);
-    fds_run_free(a->run);
-}
 
 fds_status cli_answer_check(const cli_args *args, fds_error *err) {
     static const char *const of_data[] = {"data", "label", "provider", "labels"};
@@ -53,17 +48,6 @@ fds_status cli_answer_check(const cli_args *args, fds_error *err) {
                                 ? "; to explain another label: --target LABEL"
                                 : "");
     }
-    return FDS_OK;
-}
-
-fds_status cli_answer_make(const cli_args *args, cli_answer *out, fds_error *err) {
-    CLI_TRY(fds_run_open(args->operand, args->params, &out->run, err));
-    CLI_TRY(args->more_count
-                ? fds_input_pictures(out->run, args->more, args->more_count, args->params,
-                                     &out->input, err)
-                : fds_input_open(out->run, args->params, args->events, &out->input, err));
-    CLI_TRY(fds_run_explain(out->run, out->input, args->params, args->events, &out->result, err));
-    fds_terminal_clear();
     return FDS_OK;
 }
 
@@ -105,28 +89,6 @@ static void print_input(const fds_result *r, const cli_player_columns *w, bool h
     for (size_t rank = shown < n ? n - top : n; rank < n; rank++)
         print_place(r, w, has_check, k, rank, order[rank]);
     putchar('\n');
-}
-
-static fds_status show_text(const cli_args *args, const fds_result *r, size_t top, fds_error *err) {
-    char check[8];
-    const cli_player_columns w = cli_measure_players(r);
-    size_t *order = cli_alloc(fds_result_players(r), sizeof *order, err);
-    if (!order)
-        return FDS_ERR_NOMEM;
-    fds_status status = fds_params_get(args->params, "check", check, sizeof check, err);
-    for (size_t k = 0; k < fds_result_predictions(r) && status == FDS_OK; k++) {
-        status = fds_result_rank(r, k, order, err);
-        if (status == FDS_OK)
-            print_input(r, &w, strcmp(check, "true") == 0, k, top, order);
-    }
-    free(order);
-    CLI_TRY(status);
-    CLI_TRY(cli_print_answers(r, fds_result_predictions(r), NAN, err));
-    if (args->output)
-        printf("%-*s %s\n", CLI_WIDTH, "written", args->output);
-    if (args->png)
-        printf("%-*s %s\n", CLI_WIDTH, "figure", args->png);
-    return status;
 }
 
 /* ---- line by line ---- */
@@ -235,23 +197,121 @@ static fds_status answer_lines(const cli_args *args, fds_error *err) {
 
 /* ---- all of it ---- */
 
-static fds_status work(const cli_args *args, cli_answer *a, size_t top, fds_error *err) {
-    char *text = NULL;
-    CLI_TRY(cli_answer_make(args, a, err));
-    fds_status status = args->json ? fds_result_json(a->result, &text, err) : FDS_OK;
-    if (status == FDS_OK && args->png)
-        status = fds_run_draw(a->run, a->input, a->result, FIGURE_COLUMNS, args->png, err);
-    if (status == FDS_OK && args->output)
-        status = fds_result_save(a->result, args->output, err);
+typedef struct {
+    const cli_args *args;
+    fds_run *run;
+    fds_input *input;
+    size_t inputs, done;
+    fds_result_writer *file, *text; /* or NULL */
+    fds_result *last;               /* answers that were shown last */
+    size_t top, *order;             /* order (players) */
+    bool has_check;
+    double seconds, since_s; /* of explaining; when it went on */
+} job;
+
+static double now_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
+static bool print_piece(void *user, const char *text, size_t size) {
+    (void)user;
+    return fwrite(text, 1, size, stdout) == size;
+}
+
+static fds_status show_text(job *j, fds_error *err) {
+    const cli_player_columns w = cli_measure_players(j->last);
+    if (!j->order)
+        j->order = cli_alloc(fds_result_players(j->last), sizeof *j->order, err);
+    if (!j->order)
+        return FDS_ERR_NOMEM;
+    for (size_t k = 0; k < fds_result_predictions(j->last); k++) {
+        CLI_TRY(fds_result_rank(j->last, k, j->order, err));
+        print_input(j->last, &w, j->has_check, k, j->top, j->order);
+    }
+    return FDS_OK;
+}
+
+/* JSON comes before the file, which is replaced once nothing else can fail; text comes after it. */
+static fds_status show(void *user, fds_result *answers, fds_error *err) {
+    job *j = user;
+    fds_result_free(j->last);
+    j->last = answers;
+    j->done += fds_result_predictions(answers);
+    j->seconds += now_s() - j->since_s;
+    fds_terminal_clear();
+    bool is_last = j->done == j->inputs;
+    if (j->text)
+        CLI_TRY(fds_result_writer_add(j->text, answers, err));
+    if (j->text && is_last)
+        CLI_TRY(fds_result_writer_finish(j->text, err));
+    if (j->file)
+        CLI_TRY(fds_result_writer_add(j->file, answers, err));
+    if (j->file && is_last)
+        CLI_TRY(fds_result_writer_finish(j->file, err));
+    if (!j->text)
+        CLI_TRY(show_text(j, err));
+    j->since_s = now_s();
+    return FDS_OK;
+}
+
+/* A figure needs all answers at once. */
+static fds_status draw(job *j, fds_error *err) {
+    fds_result *all;
+    CLI_TRY(fds_run_explain(j->run, j->input, j->args->params, j->args->events, &all, err));
+    fds_status status = fds_run_draw(j->run, j->input, all, FIGURE_COLUMNS, j->args->png, err);
     if (status == FDS_OK)
-        return args->json ? cli_print_text(text, err) : show_text(args, a->result, top, err);
-    fds_text_free(text);
+        return show(j, all, err);
+    fds_result_free(all);
     return status;
 }
 
+static fds_status print_end(job *j, fds_error *err) {
+    const cli_args *args = j->args;
+    if (j->text)
+        return putchar('\n') == '\n' ? FDS_OK
+                                     : cli_fail(err, FDS_ERR_IO, "cannot write to standard output");
+    CLI_TRY(cli_print_answers(j->last, j->inputs, j->seconds, err));
+    if (args->output)
+        printf("%-*s %s\n", CLI_WIDTH, "written", args->output);
+    if (args->png)
+        printf("%-*s %s\n", CLI_WIDTH, "figure", args->png);
+    return FDS_OK;
+}
+
+static fds_status work(job *j, fds_error *err) {
+    const cli_args *args = j->args;
+    char check[8];
+    CLI_TRY(fds_params_get(args->params, "check", check, sizeof check, err));
+    j->has_check = strcmp(check, "true") == 0;
+    CLI_TRY(fds_run_open(args->operand, args->params, &j->run, err));
+    CLI_TRY(args->more_count ? fds_input_pictures(j->run, args->more, args->more_count,
+                                                  args->params, &j->input, err)
+                             : fds_input_open(j->run, args->params, args->events, &j->input, err));
+    j->inputs = fds_input_count(j->input);
+    if (args->output)
+        CLI_TRY(fds_result_writer_open(args->output, j->inputs, &j->file, err));
+    if (args->json)
+        CLI_TRY(fds_result_writer_print(j->inputs, print_piece, NULL, &j->text, err));
+    j->since_s = now_s();
+    CLI_TRY(args->png
+                ? draw(j, err)
+                : fds_run_explain_each(j->run, j->input, args->params, show, j, args->events, err));
+    return print_end(j, err);
+}
+
+static void free_job(job *j) {
+    free(j->order);
+    fds_result_writer_free(j->file);
+    fds_result_writer_free(j->text);
+    fds_result_free(j->last);
+    fds_input_free(j->input);
+    fds_run_free(j->run);
+}
+
 static fds_status run(cli_args *args, fds_error *err) {
-    cli_answer a = {0};
-    size_t top;
+    job j = {.args = args};
     if (args->jsonl) {
         char index[8], rows[8];
         CLI_TRY(fds_params_get(args->params, "index", index, sizeof index, err));
@@ -264,13 +324,13 @@ static fds_status run(cli_args *args, fds_error *err) {
         return answer_lines(args, err);
     }
     CLI_TRY(cli_answer_check(args, err));
-    CLI_TRY(cli_number("top", args->top, 1000000, TOP, &top, err));
+    CLI_TRY(cli_number("top", args->top, 1000000, TOP, &j.top, err));
     if (args->png)
         CLI_TRY(cli_check_output("--png", args->png, ".png", args, err));
     if (args->output)
         CLI_TRY(cli_check_output("-o", args->output, ".csv|.npy|.json", args, err));
-    fds_status status = work(args, &a, top, err);
-    cli_answer_free(&a);
+    fds_status status = work(&j, err);
+    free_job(&j);
     return status;
 }
 

@@ -12,6 +12,7 @@ static const cli_option own[] = {
     CLI_OWN('o', "output", output, "RUN", "output folder (required, except with --estimate)"),
     CLI_OWN(0, "estimate", estimate, NULL,
             "measure for a few seconds, print the expected time, memory and disk, and stop"),
+    CLI_OWN_MPI,
 };
 
 static void print_seconds(const json_t *seconds) {
@@ -126,7 +127,13 @@ static fds_status run(cli_args *args, fds_error *err) {
     CLI_TRY(fds_fit_check(args->params, err));
     if (!args->estimate)
         CLI_TRY(cli_check_folder("-o", args->output, err));
+    CLI_TRY(cli_ranks_begin(args, err));
     CLI_TRY(fds_problem_open(args->params, args->events, &problem, err));
+    if (fds_ranks_number() > 0) {
+        fds_status served = fds_fit_serve(problem, args->params, args->events, err);
+        fds_problem_free(problem);
+        return served;
+    }
     fds_status status =
         args->estimate ? fds_fit_estimate(problem, args->params, args->events, &text, err)
                        : fds_fit(args->output, problem, args->params, args->events, &text, err);

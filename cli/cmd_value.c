@@ -21,6 +21,7 @@ static const cli_option own[] = {
     CLI_OWN(0, "top", top, "N", "number of most valuable players to show [10]"),
     CLI_OWN(0, "estimate", estimate, NULL,
             "print how many sub-models it would train, memory and disk, and stop"),
+    CLI_OWN_MPI,
 };
 
 /* ---- the ranking ---- */
@@ -321,8 +322,13 @@ static fds_status run(cli_args *args, fds_error *err) {
     CLI_TRY(fds_value_check(args->params, args->table, err));
     if (!args->operand)
         return cli_value_utilities(args, top, err);
+    if (!is_shapley(args->params) && args->mpi)
+        return cli_fail(err, FDS_ERR_USAGE, "--mpi needs --method ls or exact");
+    CLI_TRY(cli_ranks_begin(args, err));
     CLI_TRY(fds_problem_open(args->params, args->events, &problem, err));
-    fds_status status = work(args, problem, top, err);
+    fds_status status = fds_ranks_number() > 0
+                            ? fds_shapley_serve(problem, args->params, args->events, err)
+                            : work(args, problem, top, err);
     fds_problem_free(problem);
     return status;
 }

@@ -16,13 +16,40 @@
 enum { EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_SIGNAL = 128 };
 
 #define LEDGER(i) &cli_ledger[i]
-const cli_command *const cli_commands[] = {
-    &cli_data_get,     &cli_data_show,   &cli_data_audit, &cli_fit,         &cli_explain,
-    &cli_pay,          &cli_value,       &cli_train,      &cli_bench,       &cli_serve,
-    &cli_serve_key,    &cli_serve_login, &cli_audit,      &cli_audit_watch, &cli_audit_duplicates,
-    &cli_audit_labels, LEDGER(0),        LEDGER(1),       LEDGER(2),        LEDGER(3),
-    LEDGER(4),         LEDGER(5),        LEDGER(6),       LEDGER(7),        LEDGER(8),
-    LEDGER(9),         LEDGER(10),       &cli_privacy[0], &cli_privacy[1],  NULL};
+const cli_command *const cli_commands[] = {&cli_data_get,
+                                           &cli_data_show,
+                                           &cli_data_audit,
+                                           &cli_fit,
+                                           &cli_explain,
+                                           &cli_pay,
+                                           &cli_value,
+                                           &cli_train,
+                                           &cli_bench,
+                                           &cli_serve,
+                                           &cli_serve_key,
+                                           &cli_serve_login,
+                                           &cli_audit,
+                                           &cli_audit_watch,
+                                           &cli_audit_duplicates,
+                                           &cli_audit_labels,
+                                           LEDGER(0),
+                                           LEDGER(1),
+                                           LEDGER(2),
+                                           LEDGER(3),
+                                           LEDGER(4),
+                                           LEDGER(5),
+                                           LEDGER(6),
+                                           LEDGER(7),
+                                           LEDGER(8),
+                                           LEDGER(9),
+                                           LEDGER(10),
+                                           &cli_privacy[0],
+                                           &cli_privacy[1],
+                                           &cli_table[0],
+                                           &cli_table[1],
+                                           &cli_table[2],
+                                           &cli_table[3],
+                                           NULL};
 
 /* ---- signals ---- */
 
@@ -51,7 +78,7 @@ static bool is_quiet;
 static void on_log(void *user, fds_log_level level, const char *text) {
     char message[CLI_MESSAGE_SIZE];
     (void)user;
-    if (is_quiet && level == FDS_LOG_INFO)
+    if ((is_quiet || fds_ranks_number() > 0) && level == FDS_LOG_INFO)
         return;
     fds_terminal_clear();
     fprintf(stderr, "fds %s: %s%s\n", current, level == FDS_LOG_WARNING ? "warning: " : "",
@@ -60,7 +87,7 @@ static void on_log(void *user, fds_log_level level, const char *text) {
 
 static bool on_progress(void *user, const fds_progress *progress) {
     (void)user;
-    if (!is_quiet)
+    if (!is_quiet && fds_ranks_number() == 0)
         fds_events_terminal()->progress(NULL, progress);
     return signal_caught != 0;
 }
@@ -260,7 +287,8 @@ int main(int argc, char **argv) {
     /* a full disk shows only now */
     if (fflush(stdout) != 0 || ferror(stdout)) {
         fprintf(stderr, "fds: cannot write to standard output: %s\n", strerror(errno));
-        return code ? code : EXIT_FAILED;
+        code = code ? code : EXIT_FAILED;
     }
+    fds_ranks_end(code);
     return code;
 }

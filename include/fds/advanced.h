@@ -208,6 +208,50 @@ FDS_API fds_status fds_table_estimate(const fds_table *table, const fds_plan *pl
 FDS_API fds_status fds_table_fill(fds_table *table, const fds_plan *plan, unsigned threads,
                                   const fds_events *events, fds_error *err);
 
+/* One of count parts of a plan: number 1 .. count. It has every count-th of the plan's different
+ * coalitions, so parts take about the same time. */
+typedef struct fds_part {
+    size_t number, count;
+} fds_part;
+
+/* Computes what the table lacks of a part. Each record has the place in its files that it has when
+ * one process fills an empty table; the places between are holes. FDS_ERR_CONFLICT if another
+ * coalition has such a place. */
+FDS_API fds_status fds_table_fill_part(fds_table *table, const fds_plan *plan, fds_part part,
+                                       unsigned threads, const fds_events *events, fds_error *err);
+/* Computes the part of the sub-models that fds_fit or fds_shapley with the same parameters would
+ * train: in dir a folder "utilities" and, where a run keeps sub-models, "models.bank"; in table a
+ * table. Goes on with what was interrupted. *report (or NULL): JSON, to be freed by fds_text_free. */
+FDS_API fds_status fds_fit_part(const char *dir, const fds_problem *problem,
+                                const fds_params *params, fds_part part, const fds_events *events,
+                                char **report, fds_error *err);
+FDS_API fds_status fds_shapley_part(const fds_problem *problem, const fds_params *params,
+                                    const char *table, fds_part part, const fds_events *events,
+                                    char **report, fds_error *err);
+/* Takes the records of from[count] into dir: all are runs, or parts of them, or all are tables. dir
+ * may be new. Checks first that the tables are of one utility function. A record that is there
+ * already must have the same bytes. FDS_ERR_CONFLICT or FDS_ERR_CORRUPT names the file and the record;
+ * what was taken before that stays. A fit or values in dir then compute only what is still missing. */
+FDS_API fds_status fds_table_import(const char *dir, const char *const *from, size_t count,
+                                    const fds_events *events, char **report, fds_error *err);
+/* What a table, or that of a run, is and how much it has, as JSON. Changes nothing. */
+FDS_API fds_status fds_table_describe(const char *dir, char **json, fds_error *err);
+
+/* One job of several processes, by MPI (docs/parts.md). begin loads the module fds-mpi.so and starts
+ * MPI; FDS_ERR_UNSUPPORTED without it. Rank 0 then calls fds_fit or fds_shapley, the others the
+ * function of that name with _serve and the same problem and parameters: they train sub-models for
+ * rank 0 until it ends. The bits are those of one process. All call end, with their exit code; with
+ * one other than 0, or if another rank does not answer, it ends the job and does not return. Only one
+ * thread of a process may call these and the jobs. */
+FDS_API fds_status fds_ranks_begin(fds_error *err);
+FDS_API unsigned fds_ranks_number(void); /* 0 without MPI */
+FDS_API unsigned fds_ranks_count(void);  /* 1 without MPI */
+FDS_API void fds_ranks_end(int code);
+FDS_API fds_status fds_fit_serve(const fds_problem *problem, const fds_params *params,
+                                 const fds_events *events, fds_error *err);
+FDS_API fds_status fds_shapley_serve(const fds_problem *problem, const fds_params *params,
+                                     const fds_events *events, fds_error *err);
+
 /* ==== Games ================================================================================= */
 
 /* A coalition of n players is a set of bits: player i is bit i % 64 of word i / 64, and the bits
@@ -385,6 +429,31 @@ FDS_API fds_status fds_input_json(const fds_run *run, const char *json, fds_inpu
  *               "members":[{"name","samples","units","amount"}...]}...]}, to be freed by
  * fds_text_free. The list is empty unless clusters are paid ("cluster"), as players or providers. */
 FDS_API fds_status fds_payment_clusters(const fds_payment *payment, char **json, fds_error *err);
+
+/* ==== Many answers ========================================================================== */
+
+/* Answers to the next inputs, which become the callee's. */
+typedef fds_status (*fds_answered_function)(void *user, fds_result *answers, fds_error *err);
+/* fds_run_explain in batches, in memory that does not grow with the number of inputs. The answers have
+ * the same bits; a failure of the function ends it. */
+FDS_API fds_status fds_run_explain_each(fds_run *run, const fds_input *input,
+                                        const fds_params *params, fds_answered_function answered,
+                                        void *user, const fds_events *events, fds_error *err);
+
+/* Writes a result that comes in parts, of the same players. predictions: of all parts together. */
+typedef struct fds_result_writer fds_result_writer;
+/* A file as of fds_result_save, which replaces an old one when it is complete. */
+FDS_API fds_status fds_result_writer_open(const char *path, size_t predictions,
+                                          fds_result_writer **out, fds_error *err);
+/* The text of fds_result_json, piece by piece; "seconds" of several parts are its last member. write
+ * returns false when it fails. */
+FDS_API fds_status fds_result_writer_print(size_t predictions, fds_write_function write, void *user,
+                                           fds_result_writer **out, fds_error *err);
+FDS_API fds_status fds_result_writer_add(fds_result_writer *writer, const fds_result *part,
+                                         fds_error *err);
+/* Ends the text, and puts the file in place. */
+FDS_API fds_status fds_result_writer_finish(fds_result_writer *writer, fds_error *err);
+FDS_API void fds_result_writer_free(fds_result_writer *writer);
 
 /* ==== Many payments ========================================================================= */
 

@@ -98,6 +98,8 @@ typedef struct fds__bytes {
 
 /* SHA-256 of the parts, one after the other. */
 void fds__sha256(const fds__bytes *parts, size_t count, uint8_t digest[32]);
+/* Of a file, read piece by piece; as fds_sha256_hex writes it. */
+fds_status fds__file_sha256(const char *path, char hex[65], fds_error *err);
 /* 64 digits, as fds_sha256_hex writes them. False: they are none; NULL is fine. */
 bool fds__hex_read(const char *hex, uint8_t bytes[32]);
 
@@ -147,6 +149,27 @@ bool fds__is_utf8(const char *text);
 void fds__text_csv(fds__text *text, const char *field);
 fds_status fds__text_check(const fds__text *text, fds_error *err);
 
+/* ---- results as text: result_json.c ---- */
+
+/* The text of fds_result_json, made prediction by prediction: what is in text may be written and taken
+ * away at any time. It begins with the first part of a result of so many predictions. Zeroed at first;
+ * the owner frees it, after a failure too. */
+typedef struct fds__result_text {
+    fds__text text;
+    bool has_inputs, is_in_parts;
+    size_t written;      /* predictions */
+    fds__text players;   /* what each ranking says of a player */
+    size_t *player_ends; /* (players) in these */
+    size_t *order;       /* (players) */
+} fds__result_text;
+fds_status fds__result_text_begin(fds__result_text *text, const fds_result *first,
+                                  size_t predictions, fds_error *err);
+fds_status fds__result_text_add(fds__result_text *text, const fds_result *part, size_t prediction,
+                                fds_error *err);
+/* seconds: of all parts together, or NaN */
+void fds__result_text_end(fds__result_text *text, double seconds);
+void fds__result_text_free(fds__result_text *text);
+
 /* ---- small statistics: stats.c ---- */
 
 /* The index of the greatest value, the lowest of several. */
@@ -195,6 +218,9 @@ fds_status fds__unpack_zstd(const char *path, const uint8_t *data, size_t size, 
 typedef struct fds__out fds__out;
 fds_status fds__out_open(const char *path, fds__out **out, fds_error *err);
 fds_status fds__out_write(fds__out *out, const void *data, size_t size, fds_error *err);
+/* At an offset, in any order; does not move where fds__out_write goes on. */
+fds_status fds__out_write_at(fds__out *out, const void *data, size_t size, uint64_t offset,
+                             fds_error *err);
 /* fsync, rename, fsync of the folder. Frees out in any case. On failure the old file remains; when
  * only the last step, the folder's fsync, fails, the new file is in place but may not survive a
  * power loss. */
@@ -327,6 +353,16 @@ fds_status fds__report(const fds_events *events, const char *stage, const char *
                        uint64_t total, double start_s, fds_error *err);
 double fds__now_s(void); /* monotonic */
 
+/* Many inputs that are answered in blocks: the events of a block as those of a whole pass. */
+typedef struct fds__pass {
+    const fds_events *to; /* or NULL */
+    size_t done, total;   /* inputs of earlier blocks, and of all */
+    double start_s;
+} fds__pass;
+fds__pass fds__pass_begin(const fds_events *to, size_t total);
+/* The events of the next block; the pass must outlive them. */
+fds_events fds__pass_events(fds__pass *pass);
+
 /* ---- random numbers: what each stream is for ---- */
 
 enum fds__purpose {
@@ -436,6 +472,9 @@ fds_status fds__safetensors_parse(const char *path, uint8_t *data, size_t size,
                                   fds__safetensors **out,
                                   fds_error *err); /* takes ownership of data */
 fds_status fds__safetensors_read(const char *path, fds__safetensors **out, fds_error *err);
+/* The same without reading values that nobody looks at, where the file has them aligned. It must not
+ * be shortened meanwhile: files that are replaced whole are not. */
+fds_status fds__safetensors_map(const char *path, fds__safetensors **out, fds_error *err);
 void fds__safetensors_free(fds__safetensors *file);
 size_t fds__safetensors_count(const fds__safetensors *file);
 const fds__tensor *fds__safetensors_tensor(const fds__safetensors *file, size_t i);

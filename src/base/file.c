@@ -244,6 +244,12 @@ fds_status fds__out_write(fds__out *out, const void *data, size_t size, fds_erro
     return write_all(&out->file, data, size, -1, err);
 }
 
+fds_status fds__out_write_at(fds__out *out, const void *data, size_t size, uint64_t offset,
+                             fds_error *err) {
+    assert(offset <= INT64_MAX);
+    return write_all(&out->file, data, size, (off_t)offset, err);
+}
+
 static fds_status sync_and_close_dir(int dir, const char *path, fds_error *err) {
     fds_status status = FDS_OK;
     /* EINVAL: the file system cannot sync folders; nothing more can be done */

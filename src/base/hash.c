@@ -19,11 +19,46 @@ void fds__sha256(const fds__bytes *parts, size_t count, uint8_t digest[32]) {
     sha256_digest(&context, SHA256_DIGEST_SIZE, digest);
 }
 
+static void write_hex(const uint8_t digest[SHA256_DIGEST_SIZE], char hex[65]) {
+    static const char digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < SHA256_DIGEST_SIZE; i++) {
+        hex[2 * i] = digits[digest[i] >> 4];
+        hex[2 * i + 1] = digits[digest[i] & 15];
+    }
+    hex[64] = 0;
+}
+
 void fds_sha256_hex(const void *data, size_t size, char hex[65]) {
     uint8_t digest[SHA256_DIGEST_SIZE];
     fds__sha256(&(fds__bytes){data, size}, 1, digest);
-    for (size_t i = 0; i < sizeof digest; i++)
-        snprintf(hex + 2 * i, 3, "%02x", digest[i]);
+    write_hex(digest, hex);
+}
+
+static fds_status hash_open(fds__file *file, char hex[65], fds_error *err) {
+    enum { PIECE = 1 << 18 };
+    struct sha256_ctx context;
+    uint8_t digest[SHA256_DIGEST_SIZE];
+    uint64_t size = 0;
+    OWNED uint8_t *piece = NULL;
+    TRY(fds__file_size(file, &size, err));
+    TRY(NEW(piece, PIECE, err));
+    sha256_init(&context);
+    for (uint64_t at = 0; at < size; at += PIECE) {
+        size_t count = (size_t)MIN(size - at, (uint64_t)PIECE);
+        TRY(fds__file_read_at(file, piece, count, at, err));
+        sha256_update(&context, count, piece);
+    }
+    sha256_digest(&context, SHA256_DIGEST_SIZE, digest);
+    write_hex(digest, hex);
+    return FDS_OK;
+}
+
+fds_status fds__file_sha256(const char *path, char hex[65], fds_error *err) {
+    fds__file file;
+    TRY(fds__file_open(&file, path, FDS__ACCESS_READ, err));
+    fds_status status = hash_open(&file, hex, err);
+    fds__file_close(&file);
+    return status;
 }
 
 bool fds__hex_read(const char *hex, uint8_t bytes[32]) {

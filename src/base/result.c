@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * A result: values of players for predictions, and what they are of. result_file.c writes it. */
+ * A result: values of players for predictions, and what they are of. result_json.c makes JSON of it,
+ * result_file.c files. */
 #include "base/base.h"
 
 #include <math.h>
@@ -128,13 +129,6 @@ fds_status fds__result_number(fds_result *r, double number, uint32_t *label, fds
     r->numbers[r->classes] = number;
     *label = r->classes++;
     return FDS_OK;
-}
-
-json_t *fds__result_json_label(const fds_result *r, uint32_t label) {
-    if (r->is_regression)
-        return label < r->classes ? fds__json_real(r->numbers[label]) : json_null();
-    return fds__json_string(label < r->classes && r->class_names[label] ? r->class_names[label]
-                                                                        : NULL);
 }
 
 bool fds_result_is_regression(const fds_result *r) { return r->is_regression; }
@@ -307,6 +301,12 @@ double fds_result_check(const fds_result *r, size_t k, size_t i) {
 double fds_result_check_error(const fds_result *r, size_t k, size_t i) {
     return cell(r, r->check_errors, k, i);
 }
+double fds_result_check_correlation(const fds_result *r, size_t k) {
+    return r->checks && k < r->predictions
+               ? fds__correlation(r->values + k * r->players, r->checks + k * r->players, NULL,
+                                  r->players)
+               : (double)NAN;
+}
 double fds_result_share(const fds_result *r, size_t k, size_t i) {
     const double *values = k == SIZE_MAX ? r->means : r->values + k * r->players;
     double sum = 0;
@@ -373,84 +373,4 @@ fds_status fds_result_rank(const fds_result *r, size_t k, size_t *order, fds_err
     if (k != SIZE_MAX && k >= r->predictions)
         return fds__fail(err, FDS_ERR_USAGE, "prediction %zu: there are %zu", k, r->predictions);
     return fds__rank(k == SIZE_MAX ? r->means : r->values + k * r->players, r->players, order, err);
-}
-
-/* ---- JSON ---- */
-
-json_t *fds__result_json_prediction(const fds_result *r, size_t k) {
-    const char *none = r->is_regression ? "utility_with_none" : "probability_with_none";
-    const char *all = r->is_regression ? "utility_with_all" : "probability_with_all";
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "input",
-                     fds__json_string(fds_result_input(r, k)), "sample",
-                     r->samples[k] == FDS__UNKNOWN ? json_null() : json_integer(r->samples[k]),
-                     "predicted", fds__result_json_label(r, r->predicted[k]), "confidence",
-                     fds__json_real(r->confidence[k]), "true",
-                     fds__result_json_label(r, r->truth[k]), "label",
-                     fds__result_json_label(r, r->labels[k]), none, fds__json_real(r->empty[k]),
-                     all, fds__json_real(r->full[k]));
-}
-
-static json_t *json_place(const fds_result *r, size_t k, size_t rank, size_t i) {
-    size_t at = k * r->players + i;
-    bool is_mean = k == SIZE_MAX;
-    json_t *item =
-        json_pack("{s:I, s:o, s:o, s:o, s:I, s:o, s:o}", "rank", (json_int_t)(rank + 1), "player",
-                  fds__json_string(r->player_names[i]), "label",
-                  fds__result_json_label(r, r->player_labels[i]), "provider",
-                  fds__json_string(r->provider_names[i]), "samples", (json_int_t)r->player_sizes[i],
-                  "value", fds__json_real(is_mean ? r->means[i] : r->values[at]), "standard_error",
-                  fds__json_real(is_mean ? r->mean_errors[i] : r->errors[at]));
-    bool is_whole =
-        item &&
-        (!r->has_shares ||
-         fds__json_put(item, "share", fds__json_real(fds_result_share(r, k, i)))) &&
-        (is_mean || !r->checks ||
-         (fds__json_put(item, "bank_value", fds__json_real(r->checks[at])) &&
-          fds__json_put(item, "bank_standard_error", fds__json_real(r->check_errors[at]))));
-    return fds__json_keep_if(item, is_whole);
-}
-
-static json_t *json_ranking(const fds_result *r, size_t k, size_t *order, fds_error *err) {
-    json_t *list = json_array();
-    bool is_whole = list && fds_result_rank(r, k, order, err) == FDS_OK;
-    for (size_t rank = 0; rank < r->players && is_whole; rank++)
-        is_whole = fds__json_append(list, json_place(r, k, rank, order[rank]));
-    return fds__json_keep_if(list, is_whole);
-}
-
-double fds_result_check_correlation(const fds_result *r, size_t k) {
-    return r->checks && k < r->predictions
-               ? fds__correlation(r->values + k * r->players, r->checks + k * r->players, NULL,
-                                  r->players)
-               : (double)NAN;
-}
-
-/* For test samples it ranks the mean only: the file of values has all of them. */
-static json_t *json_all(const fds_result *r, size_t *order, fds_error *err) {
-    json_t *root = json_deep_copy(r->about), *list = json_array();
-    bool has_inputs = r->predictions && r->input_names[0], is_whole = root && list;
-    for (size_t k = 0; k < r->predictions && has_inputs && is_whole; k++) {
-        json_t *input = fds__result_json_prediction(r, k);
-        is_whole =
-            input && fds__json_put(input, "ranking", json_ranking(r, k, order, err)) &&
-            (!r->checks || fds__json_put(input, "correlation",
-                                         fds__json_real(fds_result_check_correlation(r, k))));
-        is_whole = fds__json_append(list, fds__json_keep_if(input, is_whole));
-    }
-    if (has_inputs)
-        is_whole = is_whole && json_object_set(root, "inputs", list) == 0;
-    else
-        is_whole =
-            is_whole && fds__json_put(root, "ranking", json_ranking(r, SIZE_MAX, order, err));
-    json_decref(list);
-    return fds__json_keep_if(root, is_whole);
-}
-
-fds_status fds_result_json(const fds_result *r, char **out, fds_error *err) {
-    OWNED size_t *order = NULL;
-    TRY(NEW(order, r->players, err));
-    json_t *root = json_all(r, order, err);
-    *out = root ? fds__json_text(root, JSON_INDENT(1) | JSON_REAL_PRECISION(12)) : NULL;
-    json_decref(root);
-    return *out ? FDS_OK : fds__fail_json(err);
 }

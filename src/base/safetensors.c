@@ -24,7 +24,9 @@ struct fds__safetensors {
     json_t *header; /* owns names and metadata */
     fds__tensor *tensors;
     size_t count;
-    uint8_t *data; /* the file, its values moved to the front */
+    uint8_t *data;      /* the file, its values moved to the front; or */
+    const uint8_t *map; /* the file, mapped */
+    size_t map_size;
 };
 
 /* ---- reading ---- */
@@ -108,8 +110,8 @@ static fds_status check_cover(const char *path, range *ranges, size_t count, uin
     return FDS_OK;
 }
 
-static fds_status read_entries(const char *path, fds__safetensors *file, uint64_t data_size,
-                               fds_error *err) {
+static fds_status read_entries(const char *path, fds__safetensors *file, const uint8_t *values,
+                               uint64_t data_size, fds_error *err) {
     size_t entries = json_object_size(file->header), seen = 0;
     const char *name;
     json_t *entry;
@@ -122,7 +124,7 @@ static fds_status read_entries(const char *path, fds__safetensors *file, uint64_
         bool is_kept = false;
         fds__tensor *tensor = &file->tensors[file->count];
         TRY(read_entry(path, name, entry, data_size, tensor, &ranges[seen], &is_kept, err));
-        tensor->values = (const float *)(const void *)(file->data + ranges[seen++].begin);
+        tensor->values = (const float *)(const void *)(values + ranges[seen++].begin);
         file->count += is_kept;
     }
     return check_cover(path, ranges, seen, data_size, err);
@@ -142,7 +144,7 @@ static fds_status check_metadata(const char *path, json_t *header, fds_error *er
 }
 
 static fds_status parse(const char *path, size_t size, fds__safetensors *file, fds_error *err) {
-    uint8_t *data = file->data;
+    const uint8_t *data = file->map ? file->map : file->data;
     uint64_t length = 0;
     if (size < 8)
         return fds__fail(err, FDS_ERR_FORMAT, "%s: %zu bytes are too few for a safetensors file",
@@ -160,8 +162,12 @@ static fds_status parse(const char *path, size_t size, fds__safetensors *file, f
     if (!json_is_object(file->header))
         return fds__fail(err, FDS_ERR_FORMAT, "%s: byte 8: the header must be an object", path);
     TRY(check_metadata(path, file->header, err));
-    memmove(data, data + 8 + length, size - 8 - length); /* where floats are aligned */
-    return read_entries(path, file, size - 8 - length, err);
+    const uint8_t *values = data + 8 + length;
+    if (!file->map) { /* where floats are aligned */
+        memmove(file->data, values, size - 8 - length);
+        values = file->data;
+    }
+    return read_entries(path, file, values, size - 8 - length, err);
 }
 
 fds_status fds__safetensors_parse(const char *path, uint8_t *data, size_t size,
@@ -187,12 +193,51 @@ fds_status fds__safetensors_read(const char *path, fds__safetensors **out, fds_e
     return fds__safetensors_parse(path, data, size, out, err);
 }
 
+/* Whether the values of a mapped file are where floats are aligned. */
+static bool is_aligned(const uint8_t *map, size_t size) {
+    uint64_t length = 1;
+    if (size >= 8)
+        memcpy(&length, map, 8);
+    return length % sizeof(float) == 0;
+}
+
+static fds_status map_file(const char *path, fds__safetensors *file, fds_error *err) {
+    fds__file open;
+    uint64_t size = 0;
+    TRY(fds__file_open(&open, path, FDS__ACCESS_READ, err));
+    fds_status status = fds__file_size(&open, &size, err);
+    if (status == FDS_OK && size > MAX_FILE)
+        status = fds__fail(err, FDS_ERR_LIMIT, "%s: %llu bytes, at most %zu are allowed", path,
+                           (unsigned long long)size, MAX_FILE);
+    if (status == FDS_OK && size)
+        status = fds__file_map(&open, (size_t)size, &file->map, err);
+    file->map_size = (size_t)size;
+    fds__file_close(&open);
+    return status;
+}
+
+fds_status fds__safetensors_map(const char *path, fds__safetensors **out, fds_error *err) {
+    fds__safetensors *file;
+    TRY(NEW(file, 1, err));
+    fds_status status = map_file(path, file, err);
+    bool is_mapped = status == FDS_OK && file->map && is_aligned(file->map, file->map_size);
+    if (is_mapped)
+        status = parse(path, file->map_size, file, err);
+    if (is_mapped && status == FDS_OK) {
+        *out = file;
+        return FDS_OK;
+    }
+    fds__safetensors_free(file);
+    return is_mapped || status != FDS_OK ? status : fds__safetensors_read(path, out, err);
+}
+
 void fds__safetensors_free(fds__safetensors *file) {
     if (!file)
         return;
     json_decref(file->header);
     fds__free(file->tensors);
     fds__free(file->data);
+    fds__file_unmap(file->map, file->map_size);
     fds__free(file);
 }
 

@@ -90,3 +90,29 @@ double fds__now_s(void) {
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
+
+/* ---- passes ---- */
+
+static bool on_progress(void *user, const fds_progress *progress) {
+    const fds__pass *pass = user;
+    fds_progress whole = *progress;
+    whole.done += pass->done;
+    whole.total = pass->total;
+    whole.elapsed_s = fds__now_s() - pass->start_s;
+    return pass->to->progress(pass->to->user, &whole);
+}
+
+static void on_log(void *user, fds_log_level level, const char *text) {
+    const fds__pass *pass = user;
+    pass->to->log(pass->to->user, level, text);
+}
+
+fds__pass fds__pass_begin(const fds_events *to, size_t total) {
+    return (fds__pass){.to = to, .total = total, .start_s = fds__now_s()};
+}
+
+fds_events fds__pass_events(fds__pass *pass) {
+    return (fds_events){.log = pass->to && pass->to->log ? on_log : NULL,
+                        .progress = pass->to && pass->to->progress ? on_progress : NULL,
+                        .user = pass};
+}

@@ -294,6 +294,7 @@ struct fds_problem {
     fds_players *players;
     uint32_t *player_labels;            /* (players) of most of a player's samples */
     uint32_t *samples, *inputs, *tests; /* ascending: of all players, of an explainer, to test */
+    bool inputs_of_test;                /* inputs are samples of test, not of train */
     size_t sample_count, input_count, test_count;
     uint32_t *test_labels; /* (test_count) the true ones */
     size_t set_aside;      /* test samples that are taken from train */
@@ -302,6 +303,10 @@ struct fds_problem {
     char *text;
 };
 
+/* Whose samples the training inputs are. */
+static inline const fds_dataset *fds__problem_input_data(const fds_problem *p) {
+    return p->inputs_of_test ? p->test : p->train;
+}
 /* The samples of all players, player by player. */
 size_t fds__players_all_samples(const fds_players *players, const uint32_t **index);
 /* labels[players]: the label of most of a player's samples, the lowest of several. */

@@ -4,7 +4,8 @@
  * parts of the balanced list of one seed (split.c): its first T samples are test samples, where the
  * data has no test part, the next P belong to players, and the next I are the training inputs of an
  * explainer. With `test_balance` no, test samples are the first ones of the proportional list, and the
- * others those of the balanced list of what remains. */
+ * others those of the balanced list of what remains. With `inputs_from` test, the first I samples of the
+ * balanced list of the test part are inputs, and test samples come from what remains. */
 #include "data/data.h"
 
 #include <stdlib.h>
@@ -19,6 +20,7 @@ typedef struct {
     const fds_params *params;
     const fds_events *events;
     bool has_inputs; /* an explainer needs some */
+    bool from_test;  /* and they are of the test part */
     uint32_t *aside; /* (set_aside) of a proportional list, ascending; or NULL */
     size_t wanted;   /* players, where a number is given */
 } making;
@@ -87,6 +89,9 @@ static size_t most_inputs(const making *m) {
     return usual(m, m->params->job == FDS__JOB_BENCH ? BENCH_INPUTS : INPUTS, QUICK_INPUTS);
 }
 
+/* Whether an explainer needs samples that players could have. */
+static bool competes(const making *m) { return m->has_inputs && !m->from_test; }
+
 /* ---- test samples ---- */
 
 /* The number of test samples where the data has no test part: a fifth. As test samples are balanced
@@ -143,19 +148,42 @@ static fds_status take_named(making *m, fds_error *err) {
     return FDS_OK;
 }
 
+/* Training inputs from the test part: as many as the parameter inputs says, or at most half. */
+static fds_status choose_inputs_of_test(making *m, fds_error *err) {
+    fds_problem *p = m->p;
+    if (!p->has_test_part)
+        return fds__fail(err, FDS_ERR_USAGE, "`inputs_from` test: %s has no test part",
+                         p->train->source);
+    size_t have = p->test->count, count = (size_t)m->params->inputs;
+    if (count >= have)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`inputs` must be below %zu, the size of the test part (got %zu)", have,
+                         count);
+    p->inputs_of_test = true;
+    p->input_count = count ? count : MIN(have / 2, most_inputs(m));
+    if (!p->input_count)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`inputs_from` test: a test part of one sample cannot be divided");
+    return choose(m, p->test, &(fds__split_how){0}, 0, p->input_count, &p->inputs, err);
+}
+
 /* As many as the parameter test says, balanced by class or by the frequencies of classes. */
 static fds_status choose_some(making *m, size_t have, fds_error *err) {
     fds_problem *p = m->p;
-    size_t count = (size_t)m->params->test, most = SIZE_MAX;
+    size_t count = (size_t)m->params->test, most = SIZE_MAX,
+           taken = m->from_test ? p->input_count : 0;
+    have -= taken;
     if (count > have)
         return fds__fail(err, FDS_ERR_USAGE,
-                         "`test` must be at most %zu, the size of the test part (got %zu)", have,
-                         count);
+                         "`test` must be at most %zu, the size of the test part%s (got %zu)", have,
+                         taken ? " without the training inputs" : "", count);
     if (m->params->job == FDS__JOB_VALUE || m->params->job == FDS__JOB_BENCH)
         most = usual(m, TESTS, QUICK_TESTS);
     p->test_count = count ? count : MIN(most, have);
-    return choose(m, p->test, &(fds__split_how){.is_proportional = p->is_proportional}, 0,
-                  p->test_count, &p->tests, err);
+    const fds__split_how how = {.is_proportional = p->is_proportional,
+                                .without = taken ? p->inputs : NULL,
+                                .left_out = taken};
+    return choose(m, p->test, &how, 0, p->test_count, &p->tests, err);
 }
 
 static fds_status choose_tests(making *m, fds_error *err) {
@@ -187,7 +215,7 @@ static fds_status choose_tests(making *m, fds_error *err) {
 /* How many samples must remain for an explainer where the players would have all: the parameter
  * inputs, or a fifth. */
 static size_t spare(const making *m, size_t have) {
-    if (!m->has_inputs || m->wanted || !m->params->players)
+    if (!competes(m) || m->wanted || !m->params->players)
         return 0;
     return m->params->inputs ? (size_t)m->params->inputs : MIN(have / 5, most_inputs(m));
 }
@@ -205,7 +233,7 @@ static fds_status count_players(const making *m, size_t *out, fds_error *err) {
         return fds__fail(err, FDS_ERR_USAGE,
                          "`players` must be at most %zu, the number of samples%s (got %zu)", have,
                          m->p->set_aside ? " besides the test samples" : "", m->wanted);
-    size_t half = m->has_inputs ? have / 2 : have;
+    size_t half = competes(m) ? have / 2 : have;
     *out = m->wanted         ? m->wanted
            : params->players ? have
                              : MIN(half, usual(m, PLAYERS, QUICK_PLAYERS));
@@ -217,7 +245,7 @@ static fds_status count_players(const making *m, size_t *out, fds_error *err) {
 
 static fds_status count_inputs(const making *m, size_t used, size_t *out, fds_error *err) {
     size_t left = m->p->train->count - used, count = (size_t)m->params->inputs;
-    if (!m->has_inputs)
+    if (!competes(m))
         return FDS_OK;
     if (!left)
         return fds__fail(
@@ -238,8 +266,9 @@ static fds_status choose_samples(making *m, fds_error *err) {
     size_t used = p->set_aside + p->sample_count;
     TRY(count_inputs(m, used, &p->input_count, err));
     TRY(choose_rest(m, 0, p->sample_count, &p->samples, err));
-    return p->input_count ? choose_rest(m, p->sample_count, p->input_count, &p->inputs, err)
-                          : FDS_OK;
+    return p->input_count && !p->inputs
+               ? choose_rest(m, p->sample_count, p->input_count, &p->inputs, err)
+               : FDS_OK;
 }
 
 fds_status fds__players_labels(const fds_dataset *ds, const fds_players *players, uint32_t *labels,
@@ -336,6 +365,8 @@ static fds_status warn(const making *m, fds_error *err) {
 static fds_status make(making *m, fds_error *err) {
     TRY(check_index(m, err));
     TRY(read_players(m, err));
+    if (m->from_test)
+        TRY(choose_inputs_of_test(m, err));
     TRY(choose_tests(m, err));
     TRY(choose_samples(m, err));
     TRY(check_tests(m, err));
@@ -418,7 +449,8 @@ static fds_status create(const fds_dataset *train, const fds_dataset *test,
     making m = {.p = p,
                 .params = params,
                 .events = events,
-                .has_inputs = params->job == FDS__JOB_FIT || params->job == FDS__JOB_BENCH};
+                .has_inputs = params->job == FDS__JOB_FIT || params->job == FDS__JOB_BENCH,
+                .from_test = params->job == FDS__JOB_FIT && params->inputs_from == 1};
     fds_status status = chosen ? make_selected(&m, chosen, err) : make(&m, err);
     fds__free(m.aside);
     if (status != FDS_OK)

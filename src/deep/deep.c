@@ -78,8 +78,12 @@ static fds_status make(fds__deep *net, const fds__deep_params *params, fds_error
     net->params.network = net->network;
     net->params.threads = resolve(params->threads);
     net->loops = deep_loops_choose();
+    if (params->use == FDS__DEEP_FORM)
+        return FDS_OK;
     TRY(deep_exec_create(&net->graph, params->batch, net->params.threads, params->precision, true,
                          &net->exec, err));
+    if (params->use == FDS__DEEP_FROZEN)
+        return FDS_OK;
     TRY(deep_arena_make(&net->moment1, net->exec->weights * sizeof(float), err));
     TRY(deep_arena_make(&net->moment2, net->exec->weights * sizeof(float), err));
     return set_initial(net, err);
@@ -130,6 +134,10 @@ static fds_status find_area(const fds__deep *net, size_t i, fds__deep_part part,
     bool is_statistic = net->graph.tensors[i].is_statistic;
     if (is_statistic && part != FDS__DEEP_VALUE)
         return fds__fail(err, FDS_ERR_USAGE, "%s has neither gradient nor moments",
+                         net->graph.names[i]);
+    bool has_moments = net->params.use == FDS__DEEP_TRAIN;
+    if (!net->exec || (!has_moments && part != FDS__DEEP_VALUE))
+        return fds__fail(err, FDS_ERR_USAGE, "%s has no such values: the network cannot be trained",
                          net->graph.names[i]);
     float *const areas[] = {
         [FDS__DEEP_VALUE] = is_statistic ? net->exec->running : net->exec->values,
@@ -188,7 +196,7 @@ fds_status fds__deep_load(fds__deep *net, const char *path, const struct fds__sa
             return fds__fail(err, FDS_ERR_FORMAT, "%s: tensor \"%.100s\" does not belong to %s",
                              path, name, net->network);
     }
-    for (uint32_t i = 0; i < g->tensor_count; i++)
+    for (uint32_t i = 0; i < g->tensor_count && net->exec; i++)
         if (!features_only || !deep_is_head(g->names[i]))
             TRY(fds__deep_write(net, i, FDS__DEEP_VALUE,
                                 fds__safetensors_find(file, g->names[i])->values, err));

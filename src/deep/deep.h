@@ -37,6 +37,13 @@ typedef enum fds__precision { FDS__PRECISION_F32, FDS__PRECISION_BF16 } fds__pre
  *   FDS__HEAD_CLASSIFY  torchvision's: pooling over the image and a linear layer ("fc") */
 typedef enum fds__head { FDS__HEAD_EXPLAIN, FDS__HEAD_CLASSIFY } fds__head;
 
+/* What a network is made for. */
+typedef enum fds__deep_use {
+    FDS__DEEP_TRAIN,
+    FDS__DEEP_FROZEN, /* weights that a file has: no moments, nothing is drawn */
+    FDS__DEEP_FORM,   /* names and shapes of tensors alone: no values, no oneDNN */
+} fds__deep_use;
+
 typedef struct fds__deep_params {
     const char *network;
     fds__head head;
@@ -46,6 +53,7 @@ typedef struct fds__deep_params {
     unsigned threads; /* 0: one per processor */
     fds__precision precision;
     uint64_t seed; /* initial weights */
+    fds__deep_use use;
 } fds__deep_params;
 
 /* A network that can be trained. Belongs to one thread, and computes on several. */
@@ -96,7 +104,8 @@ void fds__deep_set_steps(fds__deep *net, uint64_t steps);
 
 /* Loads the tensors of a file by name. An error names a tensor that is missing, misshapen or not
  * finite, or unknown to the network (but not "num_batches_tracked"). With features_only the head
- * stays as it is and unknown tensors are ignored. After such an error the network is unchanged. */
+ * stays as it is and unknown tensors are ignored. After such an error the network is unchanged. With
+ * FDS__DEEP_FORM it only checks the file. */
 struct fds__safetensors;
 fds_status fds__deep_load(fds__deep *net, const char *path, const struct fds__safetensors *file,
                           bool features_only, fds_error *err);

@@ -28,7 +28,6 @@
 #include <string.h>
 
 #define MAGIC "fds-bank"
-#define VERSION 1u
 #define MOST_BYTES ((size_t)64 << 30)
 
 /* ---- slots ---- */
@@ -73,9 +72,8 @@ static uint64_t offset_of(const fds__bank_slots *slots, size_t slot) {
 
 /* ---- header ---- */
 
-/* The failure of a header that does not fit the form. FDS_OK: it is damaged. */
-static fds_status permit(const fds__record_form *form, const char *path, const uint8_t *header,
-                         fds__found found, fds_error *err) {
+fds_status fds__bank_permit(const fds__record_form *form, const char *path, const uint8_t *header,
+                            fds__found found, fds_error *err) {
     static const struct {
         int first, size;
         const char *other;
@@ -94,8 +92,8 @@ static fds_status permit(const fds__record_form *form, const char *path, const u
         return FDS_OK;
     if (memcmp(header + 8, form->header + 8, 4) != 0)
         return fds__fail(err, FDS_ERR_UNSUPPORTED,
-                         "%s: byte 8: a bank of another version; this program reads version %u",
-                         path, VERSION);
+                         "%s: byte 8: a bank of another version; this program reads version %d",
+                         path, FDS__BANK_VERSION);
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
         int at = parts[i].first;
         if (memcmp(header + at, form->header + at, (size_t)parts[i].size) != 0)
@@ -117,14 +115,14 @@ static fds_status make_form(const fds_net *net, const fds__bank_slots *slots, ui
     *form = (fds__record_form){.header_size = FDS__BANK_HEADER,
                                .record_size = slots->record_size,
                                .records = slots->count,
-                               .permit = permit};
+                               .permit = fds__bank_permit};
     memcpy(about, net->text, length);
     fds__put32(about + length, net->input.channels);
     fds__put32(about + length + 4, net->input.height);
     fds__put32(about + length + 8, net->input.width);
     fds__put32(about + length + 12, net->classes);
     memcpy(header, MAGIC, 8);
-    fds__put32(header + 8, VERSION);
+    fds__put32(header + 8, FDS__BANK_VERSION);
     fds__put32(header + 12, fds_plan_players(plan));
     fds__put64(header + 16, slots->weights);
     fds__put64(header + 24, slots->record_size);
@@ -213,7 +211,7 @@ static fds_status check_file(fds__file *file, const fds__bank_file *what,
     memcpy(form.header + 48, header + 48, 8);
     fds__record_seal(form.header, FDS__BANK_HEADER);
     fds__found found = fds__record_check(header, sizeof header);
-    TRY(permit(&form, file->path, header, found, err));
+    TRY(fds__bank_permit(&form, file->path, header, found, err));
     if (found != FDS__FOUND_GOOD)
         return fds__fail(err, FDS_ERR_CORRUPT,
                          "%s: byte 64: the checksum of the header is wrong; run the same fit again "
@@ -254,6 +252,7 @@ fds_status fds__bank_read(const fds__bank_file *what, const fds__bank_slots *slo
 typedef struct {
     const char *path;
     const fds_utility *utility;
+    const fds_part *part; /* NULL: all of the plan */
     fds__bank_slots slots;
     bool *is_good; /* (slots) */
     uint32_t *todo;
@@ -264,6 +263,15 @@ static size_t count_good(const filler *f) {
     size_t count = 0;
     for (size_t i = 0; i < f->slots.count; i++)
         count += f->is_good[i];
+    return count;
+}
+
+/* The slots of the part without a good record: todo; the return value is how many. */
+static size_t list_missing(filler *f) {
+    size_t count = 0;
+    for (size_t i = 0; i < f->slots.count; i++)
+        if (!f->is_good[i] && fds__part_has(f->part, i))
+            f->todo[count++] = (uint32_t)i;
     return count;
 }
 
@@ -287,8 +295,8 @@ static fds_status repair(filler *f, const fds_net *net, fds__file *file, const f
     return fds__record_repair(file, &form, events, err);
 }
 
-static fds_status check_disk(const filler *f, fds_error *err) {
-    uint64_t disk_free, bytes = (f->slots.count - count_good(f)) * (uint64_t)f->slots.record_size;
+static fds_status check_disk(filler *f, fds_error *err) {
+    uint64_t disk_free, bytes = list_missing(f) * (uint64_t)f->slots.record_size;
     TRY(fds__disk_free(f->path, &disk_free, err));
     if (bytes > disk_free)
         return fds__fail(err, FDS_ERR_IO,
@@ -323,22 +331,24 @@ static fds_status train_again(void *context, size_t job, unsigned worker, fds_er
 
 static fds_status train_missing(filler *f, unsigned threads, const fds_events *events,
                                 fds_error *err) {
-    size_t count = 0;
-    for (size_t i = 0; i < f->slots.count; i++)
-        if (!f->is_good[i])
-            f->todo[count++] = (uint32_t)i;
+    size_t count = list_missing(f);
     if (!count)
         return FDS_OK;
     return fds__pool_run(MIN(fds__pool_workers(threads, count), f->utility->workers), count,
                          train_again, f, "bank", "sub-models", events, err);
 }
 
+/* One for each worker, and one for what other ranks train. */
+static unsigned writer_count(const filler *f) {
+    return f->utility->workers + (fds_ranks_count() > 1);
+}
+
 static fds_status prepare(filler *f, fds_error *err) {
     TRY(RESERVE(f->is_good, f->slots.count, 1, err));
     TRY(RESERVE(f->todo, f->slots.count, 1, err));
-    TRY(fds__record_writers_create(f->utility->workers, f->slots.record_size,
+    TRY(fds__record_writers_create(writer_count(f), f->slots.record_size,
                                    f->utility->inputs * f->utility->classes, &f->writers, err));
-    for (unsigned i = 0; i < f->utility->workers; i++)
+    for (unsigned i = 0; i < writer_count(f); i++)
         TRY(fds__record_writer_open(&f->writers[i], f->path, FDS__ACCESS_UPDATE, 0, err));
     return FDS_OK;
 }
@@ -351,7 +361,8 @@ static fds_status fill(filler *f, const fds_net *net, const fds_plan *plan, fds_
     TRY(repair(f, net, file, events, err));
     TRY(check_disk(f, err));
     fds__utility_set_sink(f->utility, &(fds__sink){take, f});
-    fds_status status = fds_table_fill(table, plan, threads, events, err);
+    fds_status status = f->part ? fds_table_fill_part(table, plan, *f->part, threads, events, err)
+                                : fds_table_fill(table, plan, threads, events, err);
     if (status == FDS_OK)
         status = train_missing(f, threads, events, err);
     fds__utility_set_sink(f->utility, NULL);
@@ -360,7 +371,7 @@ static fds_status fill(filler *f, const fds_net *net, const fds_plan *plan, fds_
 }
 
 static fds_status finish(filler *f, fds_status status, fds_error *err) {
-    bool is_disk_full = fds__record_writers_free(f->writers, f->utility->workers);
+    bool is_disk_full = fds__record_writers_free(f->writers, writer_count(f));
     if (status == FDS_ERR_IO && is_disk_full)
         status = fds__record_fail_full(f->path, count_good(f), f->slots.count, err);
     fds__free(f->is_good);
@@ -372,10 +383,16 @@ static fds_status finish(filler *f, fds_status status, fds_error *err) {
 fds_status fds__bank_fill(const char *path, const fds_utility *utility, fds_table *table,
                           const fds_plan *plan, unsigned threads, const fds_events *events,
                           fds_error *err) {
+    return fds__bank_fill_part(path, utility, table, plan, NULL, threads, events, err);
+}
+
+fds_status fds__bank_fill_part(const char *path, const fds_utility *utility, fds_table *table,
+                               const fds_plan *plan, const fds_part *part, unsigned threads,
+                               const fds_events *events, fds_error *err) {
     const fds_net *net = fds__utility_network(utility);
     assert(net && fds__table_utility(table) == utility);
     assert(fds_plan_players(plan) == utility->players);
-    filler f = {.path = path, .utility = utility};
+    filler f = {.path = path, .utility = utility, .part = part};
     fds__file file;
     TRY(fds__file_open(&file, path, FDS__ACCESS_CREATE, err));
     fds_status status = fds__file_lock(&file, path, err);

@@ -279,6 +279,10 @@ typedef struct fds__bank fds__bank;
 fds_status fds__bank_fill(const char *path, const fds_utility *utility, fds_table *table,
                           const fds_plan *plan, unsigned threads, const fds_events *events,
                           fds_error *err);
+/* The same for a part of the plan; NULL: all of it. Each sub-model has its place in the whole file. */
+fds_status fds__bank_fill_part(const char *path, const fds_utility *utility, fds_table *table,
+                               const fds_plan *plan, const fds_part *part, unsigned threads,
+                               const fds_events *events, fds_error *err);
 /* A file of sub-models, and what they must be: their network, and the checksum of the parameters of
  * the utility function that trained them. */
 typedef struct fds__bank_file {

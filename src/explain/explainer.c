@@ -25,14 +25,15 @@ enum { STORED_BATCH = 2 }; /* batch norm needs more than one */
 enum { ROWS = 64 };        /* inputs that pass the dense layers together */
 
 struct fds__explainer {
-    fds__deep *net; /* holds the tensors */
-    /* What answers, made at the first answer. An input's values must not depend on which others are
+    fds__deep *net;         /* holds the tensors; or it is their form, and */
+    fds__safetensors *file; /* holds them: dense layers need no more. NULL: net does */
+    /* What answers, made at the first answer; heads when their label is first asked for. An input's values must not depend on which others are
      * explained with it: dense layers see to that; infer rounds differently in each size of batch, so
      * it takes one input at a time. */
     fds__dense *
         *layers; /* (layer_count) of mlp and linear in f32, and a head for each class; or NULL */
     size_t layer_count;
-    float *hidden[2]; /* (ROWS, the widest layer) */
+    float *hidden[2], *sorted; /* (ROWS, the widest layer) */
     fds__deep_infer *infer;
     size_t players, outputs;
     uint32_t classes;
@@ -56,8 +57,14 @@ fds__deep_params fds__explainer_net(const fds__explainer_params *params, fds_sha
 
 /* ---- life ---- */
 
+static bool is_dense(const char *network, fds__precision precision) {
+    return precision == FDS__PRECISION_F32 &&
+           (!strcmp(network, "mlp") || !strcmp(network, "linear"));
+}
+
 static fds_status make(fds__explainer *e, const char *network, fds__precision precision,
-                       const fds_groups *groups, unsigned threads, fds_error *err) {
+                       const fds_groups *groups, unsigned threads, fds__deep_use use,
+                       fds_error *err) {
     size_t each = groups ? fds_groups_count(groups) : e->players;
     if (!fds__mul(each, e->classes, &e->outputs) || e->outputs > UINT32_MAX)
         return fds__fail(err, FDS_ERR_LIMIT, "an explainer of %zu outputs per class is too large",
@@ -70,24 +77,33 @@ static fds_status make(fds__explainer *e, const char *network, fds__precision pr
                                      .outputs = (uint32_t)e->outputs,
                                      .batch = STORED_BATCH,
                                      .threads = threads,
-                                     .precision = precision};
+                                     .precision = precision,
+                                     .use = use};
     TRY(fds__deep_create(&params, &e->net, err));
     return RESERVE(e->u, e->outputs, 1, err);
+}
+
+static fds_status create(const char *network, fds__precision precision, size_t players,
+                         uint32_t classes, fds_shape shape, const fds_groups *groups, double scale,
+                         unsigned threads, fds__deep_use use, fds__explainer **out,
+                         fds_error *err) {
+    fds__explainer *e;
+    TRY(RESERVE(e, 1, 1, err));
+    *e = (fds__explainer){.players = players, .classes = classes, .shape = shape, .scale = scale};
+    fds_status status = make(e, network, precision, groups, threads, use, err);
+    if (status == FDS_OK)
+        *out = e;
+    else
+        fds__explainer_free(e);
+    return status;
 }
 
 fds_status learn_explainer_create(const char *network, fds__precision precision, size_t players,
                                   uint32_t classes, fds_shape shape, const fds_groups *groups,
                                   double scale, unsigned threads, fds__explainer **out,
                                   fds_error *err) {
-    fds__explainer *e;
-    TRY(RESERVE(e, 1, 1, err));
-    *e = (fds__explainer){.players = players, .classes = classes, .shape = shape, .scale = scale};
-    fds_status status = make(e, network, precision, groups, threads, err);
-    if (status == FDS_OK)
-        *out = e;
-    else
-        fds__explainer_free(e);
-    return status;
+    return create(network, precision, players, classes, shape, groups, scale, threads,
+                  FDS__DEEP_FROZEN, out, err);
 }
 
 void fds__explainer_free(fds__explainer *e) {
@@ -98,8 +114,10 @@ void fds__explainer_free(fds__explainer *e) {
     fds__free(e->layers);
     fds__free(e->hidden[0]);
     fds__free(e->hidden[1]);
+    fds__free(e->sorted);
     fds__deep_infer_free(e->infer);
     fds__deep_free(e->net);
+    fds__safetensors_free(e->file);
     fds_groups_free(e->groups);
     fds__free(e->u);
     fds__free(e);
@@ -109,41 +127,58 @@ fds__deep *learn_explainer_net(fds__explainer *e) { return e->net; }
 
 /* ---- dense layers ---- */
 
-static bool is_dense(const fds__explainer *e) {
-    const fds__deep_params *params = fds__deep_get_params(e->net);
-    return params->precision == FDS__PRECISION_F32 &&
-           (!strcmp(params->network, "mlp") || !strcmp(params->network, "linear"));
+/* A tensor of the file, or a copy of the net's in *own, which the caller frees. */
+static fds_status find_tensor(const fds__explainer *e, size_t i, float **own, const float **out,
+                              fds_error *err) {
+    const fds__deep_tensor t = fds__deep_tensor_at(e->net, i);
+    if (e->file) {
+        *out = fds__safetensors_find(e->file, t.name)->values;
+        return FDS_OK;
+    }
+    TRY(RESERVE(*own, t.count, 1, err));
+    *out = *own;
+    return fds__deep_read(e->net, i, FDS__DEEP_VALUE, *own, err);
 }
 
-/* The layer of tensors 2i and 2i+1; the last one as a head for each class. */
-static fds_status make_layer(fds__explainer *e, size_t i, float *w, float *bias, fds_error *err) {
+/* Layers 0 .. hidden-1 are hidden ones, hidden+y is the head of class y: rows of the last tensors. */
+static fds_status make_layer(fds__explainer *e, size_t at, fds_error *err) {
+    size_t hidden = e->layer_count - e->classes, i = MIN(at, hidden);
     const fds__deep_tensor t = fds__deep_tensor_at(e->net, 2 * i);
-    size_t hidden = e->layer_count - e->classes, each = e->outputs / e->classes;
-    TRY(fds__deep_read(e->net, 2 * i, FDS__DEEP_VALUE, w, err));
-    TRY(fds__deep_read(e->net, 2 * i + 1, FDS__DEEP_VALUE, bias, err));
-    if (i < hidden)
-        return fds__dense_create(t.dims[1], t.dims[0], w, bias, true, &e->layers[i], err);
-    for (size_t y = 0; y < e->classes; y++)
-        TRY(fds__dense_create(t.dims[1], each, w + y * each * t.dims[1], bias + y * each, false,
-                              &e->layers[hidden + y], err));
-    return FDS_OK;
+    size_t inputs = t.dims[1], rows = at < hidden ? t.dims[0] : e->outputs / e->classes,
+           first = at < hidden ? 0 : (at - hidden) * rows;
+    OWNED float *own_w = NULL, *own_bias = NULL;
+    const float *w, *bias;
+    TRY(find_tensor(e, 2 * i, &own_w, &w, err));
+    TRY(find_tensor(e, 2 * i + 1, &own_bias, &bias, err));
+    return fds__dense_create(inputs, rows, w + first * inputs, bias + first, at < hidden,
+                             &e->layers[at], err);
 }
 
-static fds_status make_layers(fds__explainer *e, fds_error *err) {
-    size_t tensors = fds__deep_tensor_count(e->net), largest = 0, width = 0;
-    for (size_t i = 0; i < tensors; i++)
-        largest = MAX(largest, fds__deep_tensor_at(e->net, i).count);
-    OWNED float *w = NULL, *bias = NULL;
-    TRY(RESERVE(w, largest, 1, err));
-    TRY(RESERVE(bias, largest, 1, err));
-    e->layer_count = tensors / 2 - 1 + e->classes;
+static fds_status make_hidden(fds__explainer *e, fds_error *err) {
+    size_t hidden = fds__deep_tensor_count(e->net) / 2 - 1,
+           width = fds__dense_round(e->outputs / e->classes);
+    e->layer_count = hidden + e->classes;
     TRY(RESERVE(e->layers, e->layer_count, 1, err));
-    for (size_t i = 0; i < tensors / 2; i++)
-        TRY(make_layer(e, i, w, bias, err));
-    for (size_t i = 0; i < e->layer_count; i++)
+    for (size_t i = 0; i < hidden; i++) {
+        TRY(make_layer(e, i, err));
         width = MAX(width, fds__dense_width(e->layers[i]));
+    }
+    width = MAX(width, fds__shape_size(e->shape));
     TRY(RESERVE(e->hidden[0], ROWS, width, err));
-    return RESERVE(e->hidden[1], ROWS, width, err);
+    TRY(RESERVE(e->hidden[1], ROWS, width, err));
+    return RESERVE(e->sorted, ROWS, width, err);
+}
+
+/* All heads, or those of the labels. */
+static fds_status make_layers(fds__explainer *e, const uint32_t *labels, size_t count,
+                              fds_error *err) {
+    if (!e->sorted)
+        TRY(make_hidden(e, err));
+    size_t hidden = e->layer_count - e->classes;
+    for (size_t k = 0; k < (labels ? count : e->classes); k++)
+        if (!e->layers[hidden + (labels ? labels[k] : k)])
+            TRY(make_layer(e, hidden + (labels ? labels[k] : k), err));
+    return FDS_OK;
 }
 
 /* ---- answers ---- */
@@ -156,6 +191,22 @@ static void spread(const fds__explainer *e, const float *u, float *values) {
         size_t count = e->groups ? fds_groups_members(e->groups, g, &members) : 1;
         values[i] = (float)(e->scale * (double)u[g] / (double)count);
     }
+}
+
+/* The values of the label y of those inputs that have it: from (count, row). */
+static void run_head(fds__explainer *e, size_t y, const float *from, size_t row, size_t count,
+                     const uint32_t *labels, float *u, float *values) {
+    const fds__dense *head = e->layers[e->layer_count - e->classes + y];
+    size_t same = 0, of[ROWS];
+    for (size_t k = 0; k < count; k++)
+        if (labels[k] == y) {
+            memcpy(e->sorted + same * row, from + k * row, row * sizeof *from);
+            of[same++] = k;
+        }
+    if (same)
+        fds__dense_run(head, e->sorted, row, same, u);
+    for (size_t i = 0; i < same; i++)
+        spread(e, u + i * fds__dense_width(head), values + of[i] * e->players);
 }
 
 /* Up to ROWS inputs: values of the given labels, or of all classes. */
@@ -171,17 +222,14 @@ static void run_layers(fds__explainer *e, const float *x, size_t count, const ui
     }
     float *u = e->hidden[hidden % 2];
     for (size_t y = 0; y < e->classes; y++) {
-        const fds__dense *head = e->layers[hidden + y];
-        if (!labels)
-            fds__dense_run(head, from, row, count, u);
-        for (size_t k = 0; k < count; k++) {
-            float *own = u + k * fds__dense_width(head);
-            if (labels && labels[k] != y)
-                continue;
-            if (labels)
-                fds__dense_run(head, from + k * row, row, 1, own);
-            spread(e, own, values + (labels ? k : k * e->classes + y) * e->players);
+        if (labels) {
+            run_head(e, y, from, row, count, labels, u, values);
+            continue;
         }
+        const fds__dense *head = e->layers[hidden + y];
+        fds__dense_run(head, from, row, count, u);
+        for (size_t k = 0; k < count; k++)
+            spread(e, u + k * fds__dense_width(head), values + (k * e->classes + y) * e->players);
     }
 }
 
@@ -203,10 +251,10 @@ static fds_status run_network(fds__explainer *e, const float *x, size_t count,
 fds_status fds__explainer_run(fds__explainer *e, const float *x, size_t count,
                               const uint32_t *labels, float *values, fds_error *err) {
     size_t sample = fds__shape_size(e->shape), each = (labels ? 1 : e->classes) * e->players;
-    if (!is_dense(e))
+    const fds__deep_params *params = fds__deep_get_params(e->net);
+    if (!is_dense(params->network, params->precision))
         return run_network(e, x, count, labels, values, err);
-    if (!e->layers)
-        TRY(make_layers(e, err));
+    TRY(make_layers(e, labels, count, err));
     for (size_t first = 0; first < count; first += ROWS)
         run_layers(e, x + first * sample, MIN(count - first, (size_t)ROWS),
                    labels ? labels + first : NULL, values + first * each);
@@ -227,17 +275,21 @@ static void print_form(size_t players, uint32_t classes, fds_shape shape, size_t
     snprintf(form[3], sizeof *form, "%zu", outputs);
 }
 
+/* weights: copies of the net's; NULL: the file has them */
 static fds_status save(const fds__explainer *e, const learn_weights *weights, const char *path,
                        fds_error *err) {
     const fds__deep_params *params = fds__deep_get_params(e->net);
+    const size_t count = fds__deep_tensor_count(e->net);
     char form[FORM][64], scale[FDS__NUMBER];
     fds__tensor *tensors;
-    TRY(RESERVE(tensors, weights->count, 1, err));
-    for (size_t i = 0; i < weights->count; i++) {
+    TRY(RESERVE(tensors, count, 1, err));
+    for (size_t i = 0; i < count; i++) {
         fds__deep_tensor t = fds__deep_tensor_at(e->net, i);
-        tensors[i] = (fds__tensor){.name = weights->names[i],
-                                   .rank = t.rank,
-                                   .values = weights->values + weights->offsets[i]};
+        tensors[i] =
+            (fds__tensor){.name = t.name,
+                          .rank = t.rank,
+                          .values = weights ? weights->values + weights->offsets[i]
+                                            : fds__safetensors_find(e->file, t.name)->values};
         memcpy(tensors[i].dims, t.dims, sizeof t.dims);
     }
     fds__write_double(e->scale, scale);
@@ -253,14 +305,16 @@ static fds_status save(const fds__explainer *e, const learn_weights *weights, co
         {"is_by_group", e->groups ? "yes" : "no"},
         {"scale", scale},
     };
-    fds_status status = fds__safetensors_write(path, tensors, weights->count, meta,
-                                               sizeof meta / sizeof *meta, err);
+    fds_status status =
+        fds__safetensors_write(path, tensors, count, meta, sizeof meta / sizeof *meta, err);
     fds__free(tensors);
     return status;
 }
 
 fds_status fds__explainer_save(const fds__explainer *e, const char *path, fds_error *err) {
     learn_weights weights = {0};
+    if (e->file)
+        return save(e, NULL, path, err);
     fds_status status = learn_weights_take(&weights, e->net, err);
     if (status == FDS_OK)
         status = save(e, &weights, path, err);
@@ -348,9 +402,9 @@ static fds_status load(const char *path, const fds__safetensors *file, size_t pl
     fds_error inner;
     TRY(read_about(path, file, &a, err));
     TRY(check_form(path, file, &a, players, classes, shape, groups, err));
-    fds_status status =
-        learn_explainer_create(a.network, a.precision, players, classes, shape,
-                               a.is_by_group ? groups : NULL, a.scale, threads, &e, &inner);
+    fds__deep_use use = is_dense(a.network, a.precision) ? FDS__DEEP_FORM : FDS__DEEP_FROZEN;
+    fds_status status = create(a.network, a.precision, players, classes, shape,
+                               a.is_by_group ? groups : NULL, a.scale, threads, use, &e, &inner);
     if (status != FDS_OK)
         return fds__fail(err, status == FDS_ERR_USAGE ? FDS_ERR_FORMAT : status, "%s: %s", path,
                          inner.text);
@@ -366,8 +420,11 @@ fds_status fds__explainer_load(const char *path, size_t players, uint32_t classe
                                const fds_groups *groups, unsigned threads, fds__explainer **out,
                                fds_error *err) {
     fds__safetensors *file;
-    TRY(fds__safetensors_read(path, &file, err));
+    TRY(fds__safetensors_map(path, &file, err));
     fds_status status = load(path, file, players, classes, shape, groups, threads, out, err);
-    fds__safetensors_free(file);
+    if (status == FDS_OK && fds__deep_get_params((*out)->net)->use == FDS__DEEP_FORM)
+        (*out)->file = file;
+    else
+        fds__safetensors_free(file);
     return status;
 }

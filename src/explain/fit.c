@@ -175,10 +175,11 @@ static fds_status aim_at_predictions(fit *f, fds_error *err) {
                         .is_kernel = f->params->score == 1};
     TRY(RESERVE(f->aim.targets, f->inputs, 1, err));
     TRY(RESERVE(f->zeros, f->inputs, 1, err));
-    fds__dataset_target_stats(f->train, f->order, f->inputs, &mean, &std);
+    const fds_dataset *asked = fds__problem_input_data(f->problem);
+    fds__dataset_target_stats(asked, f->order, f->inputs, &mean, &std);
     for (size_t x = 0; x < f->inputs; x++) {
         f->aim.targets[x] = f->full[x];
-        double away = f->aim.mean + f->aim.std * f->full[x] - f->train->targets[f->order[x]];
+        double away = f->aim.mean + f->aim.std * f->full[x] - asked->targets[f->order[x]];
         error += away * away / (double)f->inputs;
     }
     f->report.service_accuracy = 1 - error / (std * std);
@@ -196,7 +197,7 @@ static fds_status read_ends(fit *f, fds_error *err) {
     size_t right = 0;
     for (size_t x = 0; x < f->inputs; x++) {
         f->predicted[x] = fds__argmax(f->full + x * f->classes, f->classes);
-        right += f->predicted[x] == f->train->labels[f->order[x]];
+        right += f->predicted[x] == fds__problem_input_data(f->problem)->labels[f->order[x]];
     }
     f->report.service_accuracy = (double)right / (double)f->inputs;
     return FDS_OK;
@@ -257,7 +258,10 @@ static fds_status train_sub_models(fit *f, fds_error *err) {
 static fds_status train_all(fit *f, fds_error *err) {
     const fds__service_sink sink = {take_service, f};
     f->utility->data->service = &sink;
-    fds_status status = train_sub_models(f, err);
+    fds_status status = fds__ranks_bind(f->utility, f->plans.all, FDS_STORE_F32, err);
+    if (status == FDS_OK)
+        status = train_sub_models(f, err);
+    fds__ranks_bind(NULL, NULL, FDS_STORE_F32, NULL);
     bool is_program = fds__command_of(f->settings.kind); /* is the service model itself */
     if (status == FDS_OK && !f->service && !is_program)
         status = fds__pool_run(1, 1, train_service, f, "service model", "models", f->events, err);

@@ -99,7 +99,7 @@ fds_status fds__fit_utility_create(const fds__fit_settings *settings, const fds_
 
 /* ---- bank_file.c ---- */
 
-enum { FDS__BANK_HEADER = 72 };
+enum { FDS__BANK_HEADER = 72, FDS__BANK_VERSION = 1 };
 
 /* One slot for each different coalition of the plan, in its order. The plan must outlive it. */
 typedef struct fds__bank_slots {
@@ -120,6 +120,17 @@ void fds__bank_slots_free(fds__bank_slots *slots);
 fds_status fds__bank_read(const fds__bank_file *what, const fds__bank_slots *slots,
                           const uint32_t *order, unsigned threads, uint16_t *groups,
                           fds_error *err);
+
+/* The failure of a header that does not fit the form. FDS_OK: it is damaged. */
+fds_status fds__bank_permit(const fds__record_form *form, const char *path, const uint8_t *header,
+                            fds__found found, fds_error *err);
+
+/* ---- bank_import.c ---- */
+
+/* Takes the sub-models of another file, which may not exist, into the file path. */
+fds_status fds__bank_import(const char *path, const char *from, fds__imported *out, fds_error *err);
+/* "records", "slots" and "bytes" of a file; NULL: there is none. */
+fds_status fds__bank_describe(const char *path, json_t **out, fds_error *err);
 
 /* ---- program.c: a program of the user's as the service model ---- */
 

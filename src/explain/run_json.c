@@ -30,7 +30,6 @@
 #include <string.h>
 
 #define MAX_BYTES ((size_t)256 << 20)
-#define MAX_FILE ((size_t)8 << 30)
 enum { VERSION = 3, MOST_THREADS = 1024 }; /* the most that deep takes */
 
 static const char *const samplers[] = {"kernel", "paired", "leverage", "gfds", "gfds+"};
@@ -161,16 +160,18 @@ fds_status fds__run_record_describe(const fds__fit_settings *s, const fds_proble
         "{s:s, s:I, s:I, s:I}", "sampler", samplers[s->sampler], "count", (json_int_t)s->coalitions,
         "validation", (json_int_t)s->validation_coalitions, "seed", (json_int_t)s->plan_seed);
     /* differences are reported in this order: causes before their consequences */
-    *out = json_pack(
-        "{s:s, s:i, s:s, s:s*, s:o, s:o, s:s, s:o, s:{s:I, s:I}, s:o, s:b, s:o, s:o, s:o, s:o}",
-        "format", "fds run", "version", VERSION, "method", s->method, "score",
-        problem->train->targets ? fds__choice(params, score) : NULL, "data",
-        describe_data(problem->train), "players", describe_players(problem), "adjust",
-        adjustments[s->adjust], "groups", describe_groups(groups), "inputs", "count",
-        (json_int_t)utility->inputs, "validation", (json_int_t)s->validation_inputs, "explainer",
-        describe_explainer(&s->explainer, s->probes), "keep_models", s->keeps_models, "utility",
-        about, "coalitions", coalitions, "origin", describe_origin(problem->train, params),
-        "preparation", fds__preparation_json(problem->train->preparation));
+    *out = json_pack("{s:s, s:i, s:s, s:s*, s:o, s:o, s:s, s:o, s:{s:I, s:I, s:s*}, s:o, s:b, s:o, "
+                     "s:o, s:o, s:o}",
+                     "format", "fds run", "version", VERSION, "method", s->method, "score",
+                     problem->train->targets ? fds__choice(params, score) : NULL, "data",
+                     describe_data(problem->train), "players", describe_players(problem), "adjust",
+                     adjustments[s->adjust], "groups", describe_groups(groups), "inputs", "count",
+                     (json_int_t)utility->inputs, "validation", (json_int_t)s->validation_inputs,
+                     "from", problem->inputs_of_test ? "test" : NULL, "explainer",
+                     describe_explainer(&s->explainer, s->probes), "keep_models", s->keeps_models,
+                     "utility", about, "coalitions", coalitions, "origin",
+                     describe_origin(problem->train, params), "preparation",
+                     fds__preparation_json(problem->train->preparation));
     return *out ? FDS_OK : fds__fail_json(err);
 }
 
@@ -223,16 +224,9 @@ static const char *const kept[] = {FDS__RUN_SERVICE,       FDS__RUN_EXPLAINER,  
 
 static fds_status file_sha256(const char *dir, const char *name, char path[FDS__PATH_MAX],
                               char hex[65], fds_error *err) {
-    uint8_t *data;
-    size_t size;
     TRY(fds__path_join(path, FDS__PATH_MAX, dir, name, err));
     hex[0] = 0;
-    if (!fds__path_exists(path))
-        return FDS_OK;
-    TRY(fds__file_read(path, MAX_FILE, &data, &size, err));
-    fds_sha256_hex(data, size, hex);
-    fds__free(data);
-    return FDS_OK;
+    return fds__path_exists(path) ? fds__file_sha256(path, hex, err) : FDS_OK;
 }
 
 static fds_status add_checksums(const char *dir, json_t *results, fds_error *err) {

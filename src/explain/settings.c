@@ -255,6 +255,8 @@ static fds_status check_inputs(const fds_problem *problem, fds_error *err) {
         return fds__fail(err, FDS_ERR_USAGE, "`inputs` must be at least %d (got %zu)",
                          VALIDATION_INPUTS, count);
     TRY(fds__players_check(train, players, err));
+    if (problem->inputs_of_test)
+        return fds__samples_check(problem->test, inputs, count, err);
     TRY(fds__samples_check(train, inputs, count, err));
     bool *is_owned;
     TRY(RESERVE(is_owned, train->count, 1, err));

@@ -59,6 +59,7 @@ fds_status fds__fit_utility_create(const fds__fit_settings *s, const fds_problem
     params.events = events;
     TRY(RESERVE(*order, problem->input_count, 1, err));
     fds__fit_order(s, problem->inputs, problem->input_count, *order);
-    return fds__utility_create(&params, problem->train, problem->players, problem->train, *order,
-                               problem->input_count, s->threads, out, err);
+    return fds__utility_create(&params, problem->train, problem->players,
+                               fds__problem_input_data(problem), *order, problem->input_count,
+                               s->threads, out, err);
 }

@@ -59,13 +59,15 @@ static fds_status make(fds__dense *layer, size_t outputs, const float *w, const 
     return FDS_OK;
 }
 
+size_t fds__dense_round(size_t outputs) {
+    return (outputs + FDS__LANES - 1) / FDS__LANES * FDS__LANES;
+}
+
 fds_status fds__dense_create(size_t inputs, size_t outputs, const float *w, const float *bias,
                              bool is_relu, fds__dense **out, fds_error *err) {
     fds__dense *layer;
     TRY(NEW(layer, 1, err));
-    *layer = (fds__dense){.inputs = inputs,
-                          .width = (outputs + FDS__LANES - 1) / FDS__LANES * FDS__LANES,
-                          .is_relu = is_relu};
+    *layer = (fds__dense){.inputs = inputs, .width = fds__dense_round(outputs), .is_relu = is_relu};
     fds_status status = make(layer, outputs, w, bias, err);
     if (status == FDS_OK)
         *out = layer;

@@ -127,6 +127,7 @@ fds_status fds__dense_create(size_t inputs, size_t outputs, const float *w, cons
 void fds__dense_free(fds__dense *layer); /* NULL is fine */
 /* Floats of a row of y: the outputs, and what fills the last vector. */
 size_t fds__dense_width(const fds__dense *layer);
+size_t fds__dense_round(size_t outputs); /* the width of a layer of so many outputs */
 /* Rows of x are x_row floats apart. Rows of y are side by side. */
 void fds__dense_run(const fds__dense *layer, const float *x, size_t x_row, size_t count, float *y);
 

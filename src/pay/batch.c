@@ -19,48 +19,21 @@ typedef struct {
     void *user;
     fds_result **kept; /* (blocks) answers of the first pass, or NULL each */
     size_t kept_inputs;
-    /* progress of a pass: inputs that it has answered, and those that it must */
-    const fds_events *events;
-    size_t done, total;
-    double start_s;
+    fds__pass pass;
 } batch;
 
-/* Of a block as of the whole pass. */
-static bool on_progress(void *user, const fds_progress *progress) {
-    const batch *b = user;
-    fds_progress whole = *progress;
-    whole.done += b->done;
-    whole.total = b->total;
-    whole.elapsed_s = fds__now_s() - b->start_s;
-    return b->events->progress(b->events->user, &whole);
-}
-
-static void on_log(void *user, fds_log_level level, const char *text) {
-    const batch *b = user;
-    b->events->log(b->events->user, level, text);
-}
-
-static void begin_pass(batch *b, size_t total) {
-    b->done = 0;
-    b->total = total;
-    b->start_s = fds__now_s();
-}
-
 static fds_status answer_block(batch *b, size_t block, fds_result **out, fds_error *err) {
-    const fds_events *to = b->events;
-    const fds_events events = {.log = to && to->log ? on_log : NULL,
-                               .progress = to && to->progress ? on_progress : NULL,
-                               .user = b};
+    const fds_events events = fds__pass_events(&b->pass);
     size_t first = block * BLOCK, count = MIN(b->inputs - first, (size_t)BLOCK);
     fds_status status = b->answer(b->user, first, count, &events, out, err);
-    b->done += count;
+    b->pass.done += count;
     return status;
 }
 
 /* The first pass: what the batch will come to. */
 static fds_status foresee(batch *b, fds_error *err) {
     size_t size = 0;
-    begin_pass(b, b->inputs);
+    b->pass = fds__pass_begin(b->pass.to, b->inputs);
     for (size_t i = 0; i < b->blocks; i++) {
         fds_result *answers;
         TRY(answer_block(b, i, &answers, err));
@@ -102,10 +75,10 @@ fds_status fds_payer_run(fds_payer *payer, size_t inputs, fds_answer_function an
                .blocks = (inputs + BLOCK - 1) / BLOCK,
                .answer = answer,
                .user = user,
-               .events = events};
+               .pass = {.to = events}};
     TRY(NEW(b.kept, b.blocks, err));
     fds_status status = fds__payer_has_carry(payer) ? FDS_OK : foresee(&b, err);
-    begin_pass(&b, inputs - b.kept_inputs);
+    b.pass = fds__pass_begin(events, inputs - b.kept_inputs);
     for (size_t i = 0; i < b.blocks && status == FDS_OK; i++)
         status = pay_block(&b, i, paid, err);
     for (size_t i = 0; i < b.blocks; i++)

@@ -75,8 +75,8 @@ static fds_status compare(const char *path, const json_t *table, const fds_utili
                    : FDS_OK;
 }
 
-static fds_status check_members(const char *path, json_t *json, const fds_utility *utility,
-                                fds__layout *layout, fds_error *err) {
+/* Format, version and checksum, which it removes. */
+static fds_status unseal(const char *path, json_t *json, fds_error *err) {
     const char *format = json_string_value(json_object_get(json, "format"));
     const json_t *version = json_object_get(json, "version");
     if (!format || strcmp(format, FORMAT) != 0)
@@ -92,13 +92,24 @@ static fds_status check_members(const char *path, json_t *json, const fds_utilit
                          "%s is damaged: its checksum is wrong; restore it, or remove the folder "
                          "to compute everything again",
                          path);
-    TRY(status);
-    /* the file decides how many records a segment has */
+    return status;
+}
+
+/* The file decides how many records a segment has. */
+static fds_status read_records(const char *path, const json_t *json, fds__layout *layout,
+                               fds_error *err) {
     json_int_t records = json_integer_value(json_object_get(json, "records_per_segment"));
     if (records < 1 || (uint64_t)records > FDS__MAX_RECORD / layout->record_size + 1)
         return fds__fail(err, FDS_ERR_FORMAT, "%s: records_per_segment is %lld, not from 1 to %zu",
                          path, (long long)records, FDS__MAX_RECORD / layout->record_size + 1);
     layout->records = (size_t)records;
+    return FDS_OK;
+}
+
+static fds_status check_members(const char *path, json_t *json, const fds_utility *utility,
+                                fds__layout *layout, fds_error *err) {
+    TRY(unseal(path, json, err));
+    TRY(read_records(path, json, layout, err));
     return compare(path, json, utility, layout, err);
 }
 
@@ -122,4 +133,45 @@ fds_status fds__describe_check(const char *dir, const fds_utility *utility, fds_
     TRY(fds__path_join(path, sizeof path, dir, NAME, err));
     TRY(fds__file_read(path, MAX_BYTES, &data, &size, err));
     return fds__describe_parse(path, data, size, utility, layout, err);
+}
+
+/* ---- without a utility function ---- */
+
+static fds_status read_layout(const char *path, json_t *json, fds__layout *layout, fds_error *err) {
+    TRY(unseal(path, json, err));
+    json_int_t players = json_integer_value(json_object_get(json, "players")),
+               inputs = json_integer_value(json_object_get(json, "inputs")),
+               classes = json_integer_value(json_object_get(json, "classes"));
+    const char *store = json_string_value(json_object_get(json, "store"));
+    bool is_half = store && strcmp(store, "f16") == 0;
+    if (players < 0 || inputs < 0 || classes < 0 || classes > UINT32_MAX || !store ||
+        (!is_half && strcmp(store, "f32") != 0))
+        return fds__fail(err, FDS_ERR_FORMAT,
+                         "%s: players, inputs, classes or store is not what a table has", path);
+    TRY(fds__layout_make((size_t)players, (size_t)inputs, (uint32_t)classes,
+                         is_half ? FDS_STORE_F16 : FDS_STORE_F32, layout, err));
+    json_int_t size = json_integer_value(json_object_get(json, "record_size"));
+    if (size < 0 || (size_t)size != layout->record_size)
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: record_size is %lld instead of %zu", path,
+                         (long long)size, layout->record_size);
+    TRY(read_records(path, json, layout, err));
+    return fds__json_checksum(json_object_get(json, "parameters"), &layout->parameters, err);
+}
+
+fds_status fds__describe_read(const char *dir, fds__layout *layout, json_t **out, fds_error *err) {
+    char path[FDS__PATH_MAX];
+    OWNED uint8_t *data = NULL;
+    size_t size;
+    json_t *json;
+    TRY(fds__path_join(path, sizeof path, dir, NAME, err));
+    TRY(fds__file_read(path, MAX_BYTES, &data, &size, err));
+    TRY(fds__json_parse(path, (const char *)data, size, &json, err));
+    fds_status status = json_is_object(json)
+                            ? read_layout(path, json, layout, err)
+                            : fds__fail(err, FDS_ERR_FORMAT,
+                                        "%s: not a table of utilities: it must be an object", path);
+    if (status == FDS_OK && out)
+        *out = json_incref(json);
+    json_decref(json);
+    return status;
 }

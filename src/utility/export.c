@@ -5,8 +5,9 @@
  *
  *   samples.csv          role,row,sample,label,player: first the players' samples, then the inputs.
  *                        row: the place of a sample among the players' samples, or of an input in
- *                        the table. sample: its number in the data. label: its class, from 0,
- *                        or its target.
+ *                        the table. sample: its number in the data, or, of an input with the
+ *                        parameter inputs_from test, in the test part. label: its class, from 0, or
+ *                        its target.
  *                        player: the owner of a player's sample, empty for an input
  *   initial.safetensors  the weights that every network starts from; only where there is a network
  *   coalitions.csv       role,weight,players: players has one character per player, 1 for a member

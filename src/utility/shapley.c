@@ -265,7 +265,10 @@ static fds_status fill_games(job *j, fds_error *err) {
     TRY(fds__game_announce(&j->game, false, memory(j), j->events, err));
     if (j->surrogate.kind)
         TRY(fds__game_announce(&j->surrogate, false, 0, j->events, err));
-    TRY(fds__game_fill(&j->game, j->plan, threads(j), j->events, err));
+    TRY(fds__ranks_bind(j->game.utility, j->plan, fds__table_store(j->game.table), err));
+    fds_status status = fds__game_fill(&j->game, j->plan, threads(j), j->events, err);
+    fds__ranks_bind(NULL, NULL, FDS_STORE_F32, NULL);
+    TRY(status);
     return j->surrogate.kind
                ? fds__game_fill(&j->surrogate, surrogate_plan(j), threads(j), j->events, err)
                : FDS_OK;
@@ -506,6 +509,53 @@ fds_status fds_shapley(const fds_problem *problem, const fds_params *params, con
                        const fds_events *events, fds_result **out, fds_error *err) {
     job j = {.problem = problem, .params = params, .events = events};
     fds_status status = run(&j, table, out, err);
+    job_free(&j);
+    return status;
+}
+
+/* The surrogate, which is cheap, is left to the process that computes the values. */
+static fds_status fill_part(job *j, const char *table, fds_part part, char **report,
+                            fds_error *err) {
+    double start_s = fds__now_s();
+    if (j->params->utilities)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`utilities` has no parts: nothing is trained for them");
+    TRY(fds__part_check(&part, err));
+    TRY(check(j, err));
+    TRY(make_groups(j, err));
+    TRY(make_plans(j, err));
+    TRY(fds__game_open(&j->game, j->problem, j->params, table, false, j->events, err));
+    TRY(fds__table_estimate_part(j->game.table, j->plan, &part, threads(j), &j->game.cost, err));
+    TRY(fds_table_fill_part(j->game.table, j->plan, part, threads(j), j->events, err));
+    return report
+               ? fds__part_report(table, part, &j->game.cost, fds__now_s() - start_s, report, err)
+               : FDS_OK;
+}
+
+fds_status fds_shapley_part(const fds_problem *problem, const fds_params *params, const char *table,
+                            fds_part part, const fds_events *events, char **report,
+                            fds_error *err) {
+    job j = {.problem = problem, .params = params, .events = events};
+    fds_status status = fill_part(&j, table, part, report, err);
+    job_free(&j);
+    return status == FDS_ERR_CANCELLED ? fds__fail_part(table, err) : status;
+}
+
+static fds_status serve(job *j, fds_error *err) {
+    TRY(check(j, err));
+    TRY(make_groups(j, err));
+    TRY(make_plans(j, err));
+    fds__utility_params p = fds__utility_params_of(j->problem, j->params, j->game.kind);
+    p.events = j->events;
+    TRY(fds__utility_of(j->problem, &p, threads(j), &j->game.utility, err));
+    return fds__ranks_serve(j->game.utility, j->plan,
+                            j->params->store == 1 ? FDS_STORE_F16 : FDS_STORE_F32, j->events, err);
+}
+
+fds_status fds_shapley_serve(const fds_problem *problem, const fds_params *params,
+                             const fds_events *events, fds_error *err) {
+    job j = {.problem = problem, .params = params, .events = events};
+    fds_status status = serve(&j, err);
     job_free(&j);
     return status;
 }

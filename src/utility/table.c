@@ -144,7 +144,8 @@ static fds_status open_locked(fds_table *table, const fds_events *events, fds_er
     TRY(fds__path_join(path, sizeof path, table->dir, "table.json", err));
     TRY(fds__out_sweep(path, err));
     TRY(list_folder(table->dir, &names, &count, &is_new, err));
-    fds_status status = is_new
+    fds_status status = !table->utility ? fds__describe_read(table->dir, &table->layout, NULL, err)
+                        : is_new
                             ? begin(table, err)
                             : fds__describe_check(table->dir, table->utility, &table->layout, err);
     if (status == FDS_OK)
@@ -153,19 +154,15 @@ static fds_status open_locked(fds_table *table, const fds_events *events, fds_er
     return status;
 }
 
-fds_status fds__table_open_sized(const char *dir, const fds_utility *utility, fds_store store,
-                                 size_t segment_bytes, const fds_events *events, fds_table **out,
-                                 fds_error *err) {
-    fds__layout layout;
+/* utility NULL: bare. layout: of a new table. */
+static fds_status open_table(const char *dir, const fds_utility *utility, const fds__layout *layout,
+                             const fds_events *events, fds_table **out, fds_error *err) {
+    fds_table *table;
     if (!*dir || strlen(dir) >= FDS__PATH_MAX)
         return fds__fail(err, FDS_ERR_USAGE, "\"%.100s\" is not the name of a folder", dir);
-    TRY(fds__layout_make(utility->players, utility->inputs, utility->classes, store, &layout, err));
-    size_t space = MAX(segment_bytes, (size_t)FDS__SEGMENT_HEADER) - FDS__SEGMENT_HEADER;
-    layout.records = MAX(space / layout.record_size, (size_t)1);
-    fds_table *table;
     TRY(NEW(table, 1, err));
     table->utility = utility;
-    table->layout = layout;
+    table->layout = *layout;
     table->lock.fd = -1;
     table->synced_s = fds__now_s();
     table->sync_every_s = FDS__RECORD_SYNC_S;
@@ -178,6 +175,23 @@ fds_status fds__table_open_sized(const char *dir, const fds_utility *utility, fd
     else
         fds_table_free(table);
     return status;
+}
+
+fds_status fds__table_open_bare(const char *dir, const fds_events *events, fds_table **out,
+                                fds_error *err) {
+    fds__layout layout;
+    TRY(fds__describe_read(dir, &layout, NULL, err));
+    return open_table(dir, NULL, &layout, events, out, err);
+}
+
+fds_status fds__table_open_sized(const char *dir, const fds_utility *utility, fds_store store,
+                                 size_t segment_bytes, const fds_events *events, fds_table **out,
+                                 fds_error *err) {
+    fds__layout layout;
+    TRY(fds__layout_make(utility->players, utility->inputs, utility->classes, store, &layout, err));
+    size_t space = MAX(segment_bytes, (size_t)FDS__SEGMENT_HEADER) - FDS__SEGMENT_HEADER;
+    layout.records = MAX(space / layout.record_size, (size_t)1);
+    return open_table(dir, utility, &layout, events, out, err);
 }
 
 fds_status fds_table_open(const char *dir, const fds_utility *utility, fds_store store,

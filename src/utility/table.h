@@ -5,7 +5,8 @@
  *   describe.c  table.json, the description of the table
  *   segment.c   the bytes of a segment and of its records
  *   record.c    how records are checked, repaired and written; slot_map.c: where each one is
- *   table.c     opening and checking; fill.c computing what is missing; view.c reading
+ *   table.c     opening and checking; fill.c computing what is missing; view.c reading; import.c
+ *               taking records from other tables
  *
  * Slots are numbered from 0 over all segments: slot s is record s % records of segment s / records.
  */
@@ -73,6 +74,8 @@ fds_status fds__describe_write(const char *dir, const fds_utility *utility, fds_
  * layout->parameters. */
 fds_status fds__describe_check(const char *dir, const fds_utility *utility, fds__layout *layout,
                                fds_error *err);
+/* The same without a utility function: everything of layout, and, unless NULL, the members. */
+fds_status fds__describe_read(const char *dir, fds__layout *layout, json_t **out, fds_error *err);
 /* The same for a file's bytes. */
 fds_status fds__describe_parse(const char *path, const uint8_t *data, size_t size,
                                const fds_utility *utility, fds__layout *layout, fds_error *err);
@@ -80,7 +83,7 @@ fds_status fds__describe_parse(const char *path, const uint8_t *data, size_t siz
 /* ---- table.c ---- */
 
 struct fds_table {
-    const fds_utility *utility;
+    const fds_utility *utility; /* NULL: opened bare */
     fds__layout layout;
     fds__file lock;
     fds__slot_map index;
@@ -96,6 +99,9 @@ struct fds_table {
 fds_status fds__table_open_sized(const char *dir, const fds_utility *utility, fds_store store,
                                  size_t segment_bytes, const fds_events *events, fds_table **out,
                                  fds_error *err);
+/* An existing table without its utility function, which can be read, but not filled. */
+fds_status fds__table_open_bare(const char *dir, const fds_events *events, fds_table **out,
+                                fds_error *err);
 /* FDS_ERR_SHAPE for a plan of another number of players. */
 fds_status fds__table_check_plan(const fds_table *table, const fds_plan *plan, fds_error *err);
 fds_status fds__table_segment_path(const fds_table *table, uint32_t number, char *path,

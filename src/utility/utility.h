@@ -14,6 +14,7 @@
  *   custom.c      answers of a callback
  *   given.c       games of the user's own; declared in given.h
  *   grouping.c    groups of players from labels, providers, models and files
+ *   ranks.c       tables filled by the processes of an MPI job; ranks.h: what its plugin needs
  *   record.c      files of records, for the table and the bank; declared in record.h
  *   table.c       the table of utilities on disk; table.h lists its files
  *   games.c       a utility function with its table; checks of parameters
@@ -469,6 +470,77 @@ fds_status fds__shapley_estimate(const fds_problem *problem, const fds_params *p
 /* Makes the view one of a regression: columns of inputs are their scores. The aim must outlive it;
  * NULL: nothing is done. */
 void fds__table_view_aim(fds_table_view *view, const fds__aim *aim);
+
+/* ---- fill.c: parts ---- */
+
+#define FDS__MAX_PARTS 1000000u
+
+/* FDS_ERR_USAGE unless it is one of 1 .. count. */
+fds_status fds__part_check(const fds_part *part, fds_error *err);
+/* Whether a part has the coalition with this number among the different ones; NULL: all of them. */
+static inline bool fds__part_has(const fds_part *part, size_t number) {
+    return !part || number % part->count == part->number - 1;
+}
+/* What was computed, as JSON: folder, part, parts, sub_models, computed, seconds. */
+fds_status fds__part_report(const char *dir, fds_part part, const fds_table_cost *before,
+                            double seconds, char **out, fds_error *err);
+/* FDS_ERR_CANCELLED, and how to go on. */
+fds_status fds__fail_part(const char *dir, fds_error *err);
+/* fds_table_estimate of a part; NULL: of the whole plan. */
+fds_status fds__table_estimate_part(const fds_table *table, const fds_plan *plan,
+                                    const fds_part *part, unsigned threads, fds_table_cost *cost,
+                                    fds_error *err);
+
+/* ---- ranks.c: the processes of an MPI job ---- */
+
+/* Rows to compute, by rank 0 and the others. */
+typedef struct fds__ranks_work {
+    const fds_plan *plan;
+    size_t count;
+    const uint32_t *rows;     /* (count) */
+    const uint32_t *segments; /* (count) where each record goes */
+    unsigned workers;         /* of rank 0 */
+    void *context;
+    /* Computes record i on a worker; *record stays until the worker's next. */
+    fds_status (*compute)(void *context, size_t i, unsigned worker, const uint8_t **record,
+                          fds_error *err);
+    /* Writes record i; worker may also be workers, for those of other ranks. One call at a time. */
+    fds_status (*keep)(void *context, size_t i, unsigned worker, const uint8_t *record,
+                       fds_error *err);
+    /* Compares a second record i with the one that is kept. */
+    fds_status (*compare)(void *context, size_t i, const uint8_t *record, fds_error *err);
+} fds__ranks_work;
+
+/* Other ranks compute the rows of plan for utility from now on; utility NULL: no longer. */
+fds_status fds__ranks_bind(const fds_utility *utility, const fds_plan *plan, fds_store store,
+                           fds_error *err);
+/* Whether other ranks compute for this table and plan. */
+bool fds__ranks_serve_table(const fds_table *table, const fds_plan *plan);
+fds_status fds__ranks_run(const fds__ranks_work *work, const fds_events *events, fds_error *err);
+/* What a rank other than 0 does, until rank 0 ends. */
+fds_status fds__ranks_serve(const fds_utility *utility, const fds_plan *plan, fds_store store,
+                            const fds_events *events, fds_error *err);
+
+/* ---- import.c ---- */
+
+/* What an import did: records taken, and found again with the same bytes. */
+typedef struct fds__imported {
+    size_t taken, repeated;
+} fds__imported;
+
+/* Takes the records of other tables' folders into the table in dir, which it creates if necessary.
+ * Each keeps its slot. */
+fds_status fds__table_import(const char *dir, const char *const *from, size_t count,
+                             const fds_events *events, fds__imported *out, fds_error *err);
+/* Whether a folder has a table. */
+bool fds__is_table(const char *dir);
+/* table.json, with "records", "slots" and "bytes" added. The caller frees *out. */
+fds_status fds__table_describe(const char *dir, json_t **out, fds_error *err);
+/* The same of one file of records, whose form has the right header: reads and checks all of them. take
+ * receives the good ones; a damaged one is an error. */
+fds_status fds__record_read_all(fds__file *file, const fds__record_form *form, fds_error *err);
+/* Locks what another process may be writing, by its existing lock file; none: nothing. */
+fds_status fds__lock_source(const char *lock, const char *user, fds__file *out, fds_error *err);
 
 /* ---- table.c ---- */
 

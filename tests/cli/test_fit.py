@@ -5,6 +5,7 @@ usage: test_fit.py PATH_OF_FDS      (FDS_TEST_DATA: the folder with the committe
 Prints TAP. Needs nothing but Python's standard library.
 """
 import csv
+import gzip
 import json
 import math
 import os
@@ -223,6 +224,25 @@ def a_run_may_lie_in_a_folder_whose_name_is_no_text():
     assert fds_json("fit", MNIST, *QUICK, "-o", folder, "-q")["run"] == "run ?"
     about = fds_json("explain", folder, "--index", 0)
     assert about["run"] == "run ?" and len(about["inputs"]) == 1
+
+
+@test
+def inputs_of_the_test_part_leave_providers_all_of_their_samples():
+    with open("owners.csv", "w", encoding="ascii") as file:
+        file.writelines(f"{i},clinic {i % 6}\n" for i in range(300))
+    fds("fit", MNIST, *AFDS, "--owners", "owners.csv", "--players", "providers", "--coalitions", 40, "--inputs-from",
+        "test", "--inputs", 100, "--explainer", "bank", "--model", "logistic", "-o", "run", "-q")
+    about = json.loads(pathlib.Path("run/run.json").read_text(encoding="utf-8"))
+    assert about["inputs"] == {"count": 100, "validation": 10, "from": "test"}
+    assert sum(len(player["samples"]) for player in about["players"]) == 300
+    with open("run/samples.csv", encoding="ascii") as file:
+        rows = [line.split(",") for line in file.read().split()[1:]]
+    inputs = [int(row[2]) for row in rows if row[0] != "player"]
+    assert len(inputs) == len(set(inputs)) == 100 and max(inputs) < 200
+    # the answers are those of samples of the test part
+    labels = gzip.decompress(pathlib.Path(MNIST, "t10k-labels-idx1-ubyte.gz").read_bytes())[8:]
+    assert all(labels[int(row[2])] == int(row[3]) for row in rows if row[0] != "player")
+    fds("explain", "run", "--index", 0, "-q")
 
 
 @test

@@ -410,6 +410,51 @@ static void what_is_missing_is_said(void **state) {
     fds_dataset_free(test);
 }
 
+/* ---- inputs of the test part ---- */
+
+static void inputs_of_the_test_part_leave_players_all_of_their_samples(void **state) {
+    (void)state;
+    fds_dataset *train = make_data(100, true), *test = make_data(60, true);
+    for (int is_proportional = 0; is_proportional < 2; is_proportional++) {
+        fds_params *params = PARAMS("fit", "players", "providers", "inputs_from", "test", "inputs",
+                                    "20", "test_balance", is_proportional ? "no" : "yes");
+        fds_problem *p = make_problem(train, test, params);
+        assert_int_equal(p->sample_count, 100);
+        assert_ptr_equal(fds__problem_input_data(p), test);
+        assert_int_equal(p->input_count, 20);
+        assert_int_equal(p->test_count, 40); /* all others */
+        size_t by_class[CLASSES] = {0};
+        for (size_t i = 0; i < p->input_count; i++)
+            by_class[test->labels[p->inputs[i]]]++;
+        assert_true(by_class[0] == 5 && by_class[1] == 5 && by_class[2] == 5 && by_class[3] == 5);
+        for (size_t i = 0; i < p->test_count; i++) {
+            assert_false(fds__samples_has(p->inputs, p->input_count, p->tests[i]));
+            assert_int_equal(p->test_labels[i], test->labels[p->tests[i]]);
+        }
+        fds_problem_free(p);
+        fds_params_free(params);
+    }
+    fds_params *params = PARAMS("fit", "inputs_from", "test");
+    fds_problem *p = make_problem(train, test, params);
+    assert_true(p->sample_count == 100 && p->input_count == 30 && p->test_count == 30);
+    fds_problem_free(p);
+    fds_params_free(params);
+    params = PARAMS("fit", "players", "50");
+    p = make_problem(train, test, params);
+    assert_ptr_equal(fds__problem_input_data(p), train);
+    fds_problem_free(p);
+    fds_params_free(params);
+    refuse(train, test, PARAMS("fit", "inputs_from", "test", "inputs", "60"),
+           "`inputs` must be below 60, the size of the test part (got 60)");
+    refuse(train, test, PARAMS("fit", "inputs_from", "test", "inputs", "50", "test", "11"),
+           "`test` must be at most 10, the size of the test part without the training inputs (got "
+           "11)");
+    refuse(train, NULL, PARAMS("fit", "inputs_from", "test"),
+           "`inputs_from` test: memory has no test part");
+    fds_dataset_free(train);
+    fds_dataset_free(test);
+}
+
 /* ---- frequencies of classes ---- */
 
 static void tests_may_follow_the_frequencies_of_classes(void **state) {
@@ -505,6 +550,7 @@ int main(void) {
         TEST(players_are_a_number_all_or_providers),
         TEST(other_test_data_is_refused),
         TEST(what_is_missing_is_said),
+        TEST(inputs_of_the_test_part_leave_players_all_of_their_samples),
         TEST(tests_may_follow_the_frequencies_of_classes),
         TEST(a_problem_describes_itself),
         TEST(results_have_the_names_of_the_problem),

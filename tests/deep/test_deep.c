@@ -205,8 +205,8 @@ static void whole_networks_agree_with_the_reference(void **state) {
         fds_error err;
         if (w->is_large && IS_SLOW_BUILD)
             continue;
-        fds__deep_params params = {w->network, w->head, w->input,           6,
-                                   w->batch,   1,       FDS__PRECISION_F32, 1};
+        fds__deep_params params = {w->network,         w->head, w->input,       6, w->batch, 1,
+                                   FDS__PRECISION_F32, 1,       FDS__DEEP_TRAIN};
         deep_graph *g = need(1, sizeof *g);
         expect_ok(deep_graph_build(&params, g, &err), &err);
         check_graph(w->network, g, w->batch, 1 + i % 2, w->is_large ? 20 : 2);
@@ -221,8 +221,8 @@ static void check_training(const whole *w, const fds__adam *adam, const char *ru
     fds_error err;
     fds__deep *net = NULL;
     fds__deep_infer *infer = NULL;
-    fds__deep_params params = {w->network, w->head, w->input,           6,
-                               w->batch,   2,       FDS__PRECISION_F32, 3};
+    fds__deep_params params = {w->network,         w->head, w->input,       6, w->batch, 2,
+                               FDS__PRECISION_F32, 3,       FDS__DEEP_TRAIN};
     expect_ok(fds__deep_create(&params, &net, &err), &err);
     subject t = subject_of_net(net, 7);
     float *out = need(t.outputs, sizeof *out);

@@ -377,6 +377,60 @@ static void a_part_is_answered_as_the_whole(void **state) {
     task_free(&t);
 }
 
+/* ---- batch by batch ---- */
+
+typedef struct {
+    const fds_result *whole;
+    size_t done, calls, reported;
+    bool is_full; /* takes no more */
+} batches;
+
+static fds_status take(void *user, fds_result *part, fds_error *err) {
+    batches *b = user;
+    size_t n = fds_result_players(part), count = fds_result_predictions(part);
+    assert_memory_equal(part->values, b->whole->values + b->done * n, n * count * sizeof(double));
+    assert_memory_equal(part->errors, b->whole->errors + b->done * n, n * count * sizeof(double));
+    assert_string_equal(fds_result_input(part, 0), fds_result_input(b->whole, b->done));
+    b->done += count;
+    b->calls++;
+    fds_result_free(part);
+    return b->is_full ? fds__fail(err, FDS_ERR_IO, "full") : FDS_OK;
+}
+
+static bool count_inputs(void *user, const fds_progress *progress) {
+    batches *b = user;
+    assert_int_equal(progress->total, SAMPLES);
+    assert_true(progress->done >= b->reported && progress->done <= SAMPLES);
+    b->reported = progress->done;
+    return false;
+}
+
+static void answers_come_in_batches_with_the_same_bits(void **state) {
+    (void)state;
+    task t = task_providers("afds");
+    fds_input *input = NULL;
+    fds_error err;
+    t.params.adjust = "none";
+    t.params.coalitions = 20;
+    fit(&t, scratch_path("run"));
+    fds_run *run = open_run(scratch_path("run"));
+    expect_ok(fds_input_samples(run, t.train, NULL, SAMPLES, &input, &err), &err);
+    fds_result *whole = explain(run, input, "predicted");
+    batches b = {.whole = whole}, full = {.whole = whole, .is_full = true};
+    const fds_events events = {.progress = count_inputs, .user = &b};
+    expect_ok(fds_run_explain_each(run, input, NULL, take, &b, &events, &err), &err);
+    assert_int_equal(b.done, SAMPLES);
+    assert_int_equal(b.reported, SAMPLES);
+    assert_true(b.calls > 1);
+    expect_failure(fds_run_explain_each(run, input, NULL, take, &full, NULL, &err), FDS_ERR_IO,
+                   &err, "full");
+    assert_int_equal(full.calls, 1);
+    fds_result_free(whole);
+    fds_input_free(input);
+    fds_run_free(run);
+    task_free(&t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         ELSEWHERE(a_run_finds_its_data_from_elsewhere),
@@ -386,6 +440,7 @@ int main(void) {
         IN_SCRATCH(labels_are_taken_by_name),
         IN_SCRATCH(classes_that_the_run_does_not_have_are_refused),
         IN_SCRATCH(a_part_is_answered_as_the_whole),
+        IN_SCRATCH(answers_come_in_batches_with_the_same_bits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

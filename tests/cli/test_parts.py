@@ -1,0 +1,214 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Parts of a fit and of a table, computed apart and imported: the bytes are those of one machine."""
+import shutil
+import time
+
+from harness import *  # noqa: F403
+
+FIT = ["--players", 20, "--inputs", 40, "--coalitions", 40, "--method", "afds", "--threads", 1, "-q"]
+VALUE = ["--players", 10, "--test", 4, "--coalitions", 30, "--model", "logistic", "-q"]
+PARTS = 7
+# not in bytes: run.json has times, .lock is empty, metrics.jsonl has seconds
+RESULTS = ["explainer.safetensors", "errors.safetensors", "models.bank", "players.safetensors",
+           "service.safetensors", "validation.json"]
+
+
+def folder_bytes(path, suffix=""):
+    """{name: bytes} of a folder's files."""
+    return {file.name: file.read_bytes() for file in sorted(pathlib.Path(path).iterdir())
+            if file.is_file() and file.name.endswith(suffix) and file.name != ".lock"}
+
+
+def same_runs(one, other):
+    assert folder_bytes(f"{one}/utilities") == folder_bytes(f"{other}/utilities")
+    for name in RESULTS:
+        a, b = pathlib.Path(one, name), pathlib.Path(other, name)
+        assert a.exists() == b.exists(), name
+        assert not a.exists() or a.read_bytes() == b.read_bytes(), name
+
+
+def fill(i, folder, *more, of=PARTS):
+    fds("table", "fill", MNIST, *FIT, "--part", f"{i}/{of}", "-o", folder, *more)
+
+
+def kill_in_the_middle(words, is_begun):
+    process = start(*words, stderr=subprocess.DEVNULL)
+    while process.poll() is None and not is_begun():
+        time.sleep(0.001)
+    process.kill()
+    return process.wait() == -signal.SIGKILL
+
+
+def fitted_by_parts(*more):
+    fds("fit", MNIST, *FIT, *more, "-o", "one.run")
+    for i in (3, 7, 1, 2, 6, 4, 5):
+        fill(i, f"part.{i}", *more)
+    fill(5, "part.5-again", *more, "--threads", 2)
+    assert folder_bytes("part.5/utilities") == folder_bytes("part.5-again/utilities")
+    # killed in the middle, and resumed
+    shutil.rmtree("part.2")
+    words = ["table", "fill", MNIST, *FIT, "--part", f"2/{PARTS}", "-o", "part.2", *more]
+    kill_in_the_middle(words, lambda: pathlib.Path("part.2/utilities/00000.seg").exists())
+    fds(*words)
+    report = fds_json("table", "import", "parts.run", "part.6", "part.2", "part.5-again", "part.1")
+    assert report["kind"] == "run" and report["imported"] > 0 and report["repeated"] == 0, report
+    report = fds_json("table", "import", "parts.run", "part.7", "part.5", "part.4", "part.3")
+    assert report["repeated"] > 0
+    # already now, before the fit
+    assert folder_bytes("parts.run/utilities", ".seg") == folder_bytes("one.run/utilities", ".seg")
+    fds("fit", MNIST, *FIT, *more, "-o", "parts.run")
+    same_runs("one.run", "parts.run")
+
+
+@test
+def seven_parts_in_any_order_make_the_run_of_one_machine():
+    fitted_by_parts()
+
+
+@test
+def parts_carry_the_sub_models_that_a_run_keeps():
+    fitted_by_parts("--keep-models")
+    shown = fds_json("table", "show", "part.3")
+    assert 0 < shown["models"]["records"] < shown["models"]["slots"], shown
+    assert fds_json("table", "show", "parts.run")["models"]["records"] == shown["models"]["slots"]
+
+
+@test
+def a_network_is_fitted_by_parts():
+    fitted_by_parts("--explainer", "mlp", "--epochs", 3)
+
+
+@test
+def probes_are_fitted_by_parts():
+    fitted_by_parts("--explainer", "probe")
+
+
+@test
+def a_missing_part_is_computed_by_the_fit():
+    fds("fit", MNIST, *FIT, "-o", "one.run")
+    for i in (1, 3):
+        fill(i, f"part.{i}", of=3)
+    fds("table", "import", "parts.run", "part.3", "part.1")
+    fds("fit", MNIST, *FIT, "-o", "parts.run")
+    same_runs("one.run", "parts.run")
+
+
+@test
+def a_part_without_its_bank_is_trained_again():
+    fds("fit", MNIST, *FIT, "--keep-models", "-o", "one.run")
+    for i in (1, 2):
+        fill(i, f"part.{i}", "--keep-models", of=2)
+    pathlib.Path("part.2/models.bank").unlink()
+    fds("table", "import", "parts.run", "part.2", "part.1")
+    fds("fit", MNIST, *FIT, "--keep-models", "-o", "parts.run")
+    same_runs("one.run", "parts.run")
+
+
+@test
+def values_by_parts_are_those_of_one_machine():
+    for store in ("f32", "f16"):
+        more = [*VALUE, "--store", store]
+        fds("value", MNIST, *more, "--table", f"one.{store}", "-o", f"one.{store}.csv")
+        names = [f"value.{store}.{i}" for i in range(1, 5)]
+        for i, name in enumerate(names, 1):
+            fds("table", "fill-value", MNIST, *more, "--part", f"{i}/4", "-o", name)
+        fds("table", "import", f"all.{store}", *reversed(names))
+        fds("value", MNIST, *more, "--table", f"all.{store}", "-o", f"all.{store}.csv")
+        assert folder_bytes(f"one.{store}") == folder_bytes(f"all.{store}")
+        one, other = (pathlib.Path(f"{n}.{store}.csv").read_bytes() for n in ("one", "all"))
+        assert one == other
+
+
+@test
+def exact_values_by_parts_are_those_of_one_machine():
+    more = ["--players", 6, "--test", 4, "--method", "exact", "--model", "logistic", "-q"]
+    fds("value", MNIST, *more, "--table", "one.exact", "-o", "one.exact.csv")
+    for i in (1, 2):
+        fds("table", "fill-value", MNIST, *more, "--part", f"{i}/2", "-o", f"exact.{i}")
+    fds("table", "import", "all.exact", "exact.2", "exact.1")
+    assert folder_bytes("one.exact", ".seg") == folder_bytes("all.exact", ".seg")
+
+
+@test
+def a_complete_part_computes_nothing():
+    fill(1, "part.1", of=20)
+    again = fds_json("table", "fill", MNIST, *FIT, "--part", "1/20", "-o", "part.1")
+    assert again["computed"] == 0 and again["sub_models"] > 0, again
+    fill(2, "part.1", of=20)  # a folder may have several
+    assert fds_json("table", "show", "part.1")["records"] > again["sub_models"]
+    more = fds_json("table", "fill", MNIST, *FIT, "--part", "1/20", "-o", "part.1")
+    assert more["computed"] == 0
+
+
+def patch(path, at, data):
+    with open(path, "r+b") as file:
+        file.seek(at)
+        file.write(data)
+
+
+@test
+def what_does_not_belong_together_is_refused_by_name():
+    for i in (1, 2):
+        fill(i, f"part.{i}", of=2)
+    fill(2, "seed.2", "--seed", 5, of=2)
+    refused(["table", "import", "new.run", "part.1", "seed.2"], 2, "part.1/utilities", "seed.2/utilities",
+            "seed is 0 in the first, 5 in the second")
+    assert not os.path.exists("new.run")
+    refused(["table", "import", "new.run", "part.1", "nothing"], 1, "nothing is neither")
+    fds("table", "import", "new.run", "part.1")
+    refused(["table", "import", "new.run", "seed.2"], 2, "seed is 5 in the first, 0 in the second")
+    size = fds_json("table", "show", "part.2")["record_size"]
+    # part 2 of 2 has records 1, 3, ...: damage one, then make it another good one
+    shutil.copytree("part.2", "hurt.2")
+    patch("hurt.2/utilities/00000.seg", 64 + 3 * size + 40, b"\xff")
+    refused(["table", "import", "new.run", "hurt.2"], 1, "hurt.2/utilities/00000.seg: record 3 ", "damaged")
+    fds("table", "fill", MNIST, *FIT, "--part", "2/2", "-o", "hurt.2")  # repairs it
+    assert folder_bytes("hurt.2/utilities") == folder_bytes("part.2/utilities")
+    fds("table", "import", "new.run", "part.2")
+    refused(["table", "import", "new.run", "new.run"], 1, "in use")
+
+
+@test
+def records_that_differ_are_refused_by_file_and_record():
+    # the same description, but other answers: a program that has changed and does not say so
+    worker = pathlib.Path(__file__).resolve().parents[1] / "utility/worker.py"
+    for name, prime in (("a", "7"), ("b", "11")):
+        pathlib.Path("worker.py").write_text(worker.read_text().replace("(7 * i", f"({prime} * i"))
+        fds("table", "fill-value", MNIST, "--players", 6, "--test", 4, "--method", "exact",
+            "--utility", f"command:{sys.executable} {os.path.abspath('worker.py')}", "--part", "2/3",
+            "-o", f"differ.{name}", "-q")
+    fds("table", "import", "differ.all", "differ.a")
+    refused(["table", "import", "differ.all", "differ.b"], 1, "differ.b/00000.seg: record ", "bytes differ",
+            "differ.all/00000.seg")
+
+
+@test
+def the_plan_of_a_part_must_be_that_of_the_table():
+    common = ["--players", 10, "--test", 4, "--coalitions", 30, "--model", "logistic", "-q"]
+    fds("table", "fill-value", MNIST, *common, "--part", "1/2", "-o", "draw.1")
+    refused(["table", "fill-value", MNIST, *common, "--draw", 2, "--part", "1/2", "-o", "draw.1"], 2,
+            "draw.1: record ", "another folder")
+    fds("table", "fill-value", MNIST, *common, "--draw", 2, "--part", "1/2", "-o", "draw.2")
+    refused(["table", "import", "draws", "draw.1", "draw.2"], 2, "draw.2/00000.seg: record ",
+            "different plans")
+
+
+@test
+def mistakes_are_told_before_any_work():
+    for part in ("0/3", "4/3", "3", "1/", "/3", "a/b", "1/3x", "-1/3"):
+        refused(["table", "fill", MNIST, f"--part={part}", "-o", "x"], 2, "--part must be I/K")
+    refused(["table", "fill", MNIST, "-o", "x"], 2, "--part I/K is missing")
+    refused(["table", "fill", MNIST, "--part", "1/2"], 2, "-o FOLDER is missing")
+    refused(["table", "fill-value", MNIST, "--method", "tmc", "--part", "1/2", "-o", "x"], 2, "ls or exact")
+    refused(["table", "import", "x"], 2, "name the parts")
+    refused(["table", "show", "nothing"], 1, "nothing is neither")
+    fill(1, "part.1", of=20)
+    fds("table", "fill-value", MNIST, *VALUE, "--part", "1/20", "-o", "table.1")
+    refused(["table", "import", "x", "part.1", "table.1"], 2, "one kind at a time")
+    refused(["table", "import", "table.1", "part.1"], 2, "table.1 is a table")
+    check_width(fds("table", "show", "part.1")[0])
+    fds("fit", MNIST, *FIT, "-o", "one.run")
+    refused(["table", "fill", MNIST, *FIT, "--part", "1/2", "-o", "one.run"], 2, "one.run is a run")
+
+
+main()
