@@ -188,9 +188,9 @@ void cli_name_folder(const cli_args *args, const char *ending, char *folder, siz
 
 /* ---- MPI ---- */
 
-#define CLI_OWN_MPI                                                                               \
-    CLI_OWN(0, "mpi", mpi, NULL,                                                                  \
-            "divide the sub-models among the processes of an MPI job (mpirun -n 8 fds ...); the " \
+#define CLI_OWN_MPI                                                                         \
+    CLI_OWN(0, "mpi", mpi, NULL,                                                            \
+            "divide the work among the processes of an MPI job (mpirun -n 8 fds ...); the " \
             "default under Open MPI's mpirun")
 /* Joins the job, if this is a process of one. */
 fds_status cli_ranks_begin(const cli_args *args, fds_error *err);

@@ -20,6 +20,7 @@ static const cli_option own[] = {
     CLI_OWN(0, "export-task", export_task, "FOLDER",
             "write players, test samples and wrong labels of each case as NPY files for other "
             "programs, and stop; --values compares what these compute"),
+    CLI_OWN_MPI,
 };
 
 /* ---- report.json ---- */
@@ -257,6 +258,8 @@ static fds_status work(const cli_args *args, const char *folder, fds_error *err)
     CLI_TRY(status);
     if (args->export_task)
         return show_export(args, err);
+    if (fds_ranks_number() > 0)
+        return FDS_OK;
     fds_terminal_clear();
     CLI_TRY(show_report(folder, args->json, err));
     return args->compare ? show_changes(args->compare, folder, err) : FDS_OK;
@@ -269,6 +272,8 @@ static fds_status run(cli_args *args, fds_error *err) {
     if (args->export_task)
         CLI_TRY(cli_check_folder("--export-task", args->export_task, err));
     CLI_TRY(check_compare(args, folder, err));
+    if (!args->export_task)
+        CLI_TRY(cli_ranks_begin(args, err));
     return work(args, folder, err);
 }
 
@@ -298,7 +303,8 @@ const cli_command cli_bench = {
                 "  fds bench mnist --methods afds,tmc,random --seeds 1 -o few.report\n"
                 "  fds bench sales.csv --label outcome --compare before/report.json\n"
                 "  fds bench iris.csv --quick --export-task iris.task\n"
-                "  fds bench iris.csv --quick --values mine=values.npy\n",
+                "  fds bench iris.csv --quick --values mine=values.npy\n"
+                "  mpirun -n 3 fds bench mnist --seeds 3 --threads 1 -o mnist.report\n",
     .own = own,
     .own_count = CLI_COUNT(own),
     .run = run,

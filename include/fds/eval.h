@@ -128,7 +128,8 @@ FDS_API fds_status fds_audit_labels(const fds_params *params, const fds_events *
 FDS_API const char *const *fds_bench_methods(void);
 /* Compares methods on sets of data (names or paths), with the parameters of the job "bench": a case
  * for each set and seed in the folder dir, then the report. An interrupted call goes on where
- * it stopped. command: how to repeat it, for the report. */
+ * it stopped. command: how to repeat it, for the report. The ranks of an MPI job (fds_ranks_begin) take
+ * cases in turn; rank 0 writes the report, and the others return when it ends. */
 FDS_API fds_status fds_bench(const char *dir, const char *const *data, size_t count,
                              const fds_params *params, const char *command,
                              const fds_events *events, fds_error *err);

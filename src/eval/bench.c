@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * A whole benchmark: a case for each data set and seed, one after the other, then the report. All
- * data sets are opened and checked before the first case begins. */
+ * data sets are opened and checked before the first case begins. The ranks of an MPI job take cases in
+ * turn, and rank 0 writes the report. */
 #include "eval/eval.h"
 
 enum {
@@ -163,15 +164,16 @@ static fds_status run_case(const bench *b, size_t number, fds_error *err) {
 
 static fds_status run_cases(const bench *b, fds_error *err) {
     double start_s = fds__now_s();
-    for (size_t i = 0; i < case_count(b); i++) {
+    fds__ranks_divide();
+    for (size_t i = fds_ranks_number(); i < case_count(b); i += fds_ranks_count()) {
         char so_far[32] = "";
-        if (i)
+        if (i != fds_ranks_number())
             snprintf(so_far, sizeof so_far, "; %.0f min so far", (fds__now_s() - start_s) / 60);
         fds__log(b->events, FDS_LOG_INFO, "case %zu of %zu: %s, seed %llu%s", i + 1, case_count(b),
                  set_of(b, i), (unsigned long long)params_of(b, i).seed, so_far);
         TRY(run_case(b, i, err));
     }
-    return FDS_OK;
+    return fds__ranks_meet(b->events, err);
 }
 
 static fds_status write_report(const bench *b, const char *command, fds_error *err) {
@@ -205,7 +207,7 @@ static fds_status run(bench *b, const char *command, fds_error *err) {
     TRY(name_folders(b, err));
     TRY(check_cases(b, err));
     TRY(run_cases(b, err));
-    return write_report(b, command, err);
+    return fds_ranks_number() ? FDS_OK : write_report(b, command, err);
 }
 
 static fds_status export_case(const bench *b, size_t number, fds_error *err) {

@@ -14,7 +14,8 @@
  *   custom.c      answers of a callback
  *   given.c       games of the user's own; declared in given.h
  *   grouping.c    groups of players from labels, providers, models and files
- *   ranks.c       tables filled by the processes of an MPI job; ranks.h: what its plugin needs
+ *   ranks.c       tables filled by the processes of an MPI job (ranks_lead.c, ranks_serve.c); ranks.h: what its
+ *                 plugin needs
  *   record.c      files of records, for the table and the bank; declared in record.h
  *   table.c       the table of utilities on disk; table.h lists its files
  *   games.c       a utility function with its table; checks of parameters
@@ -520,6 +521,11 @@ fds_status fds__ranks_run(const fds__ranks_work *work, const fds_events *events,
 /* What a rank other than 0 does, until rank 0 ends. */
 fds_status fds__ranks_serve(const fds_utility *utility, const fds_plan *plan, fds_store store,
                             const fds_events *events, fds_error *err);
+
+/* From now on each rank works for itself, until all meet. */
+void fds__ranks_divide(void);
+/* Rank 0 waits until all others have come here; the others wait until rank 0 ends. */
+fds_status fds__ranks_meet(const fds_events *events, fds_error *err);
 
 /* ---- import.c ---- */
 
