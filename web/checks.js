@@ -62,7 +62,8 @@ function entryLink(index) {
 
 function parties(me, check, evidence) {
     return table(
-        `Paid and owed for the audited predictions, in ${me.currency}; between how much is lacking`,
+        `Paid and owed for the audited predictions, in ${me.currency}. The limits hold at all times, ` +
+            "so they are wider than the test needs: it may alarm while they still contain 0.",
         [
             [check === "groups" ? "Group" : "Provider", ""],
             ["Alarm at", ""],

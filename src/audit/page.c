@@ -27,8 +27,9 @@ static const char *const meanings[AUDIT_KINDS] = {
     "committed secrets select.",
     "The share of the money that goes elsewhere than the sub-models say, in audited predictions.",
     "What each provider was owed by the sub-models minus what it was paid, with an interval that "
-    "holds "
-    "at all times and for all providers at once.",
+    "holds at all times and for all providers at once. It is wider than the test needs: a check "
+    "may "
+    "alarm while the interval still contains 0.",
     "How often the true values are within 1.96 standard errors of those that were paid by, given "
     "what "
     "the sub-models say and their own error.",
