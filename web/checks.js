@@ -203,10 +203,15 @@ function progressText({ stage, done, total }) {
     return `${STAGES[stage] ?? "Verifying"}${part}`;
 }
 
-function titleOf({ checks }) {
+// How many checks alarm, as a sentence; empty if none does.
+export function alarmText({ checks }) {
     const bad = checks.filter(({ verdict }) => verdict === "alarm").length;
-    if (bad === 0) return "No check of the audit alarms";
+    if (bad === 0) return "";
     return `${plural(bad, "check")} of the audit ${bad === 1 ? "alarms" : "alarm"}`;
+}
+
+function titleOf(found) {
+    return alarmText(found) || "No check of the audit alarms";
 }
 
 class AuditPage {

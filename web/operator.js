@@ -2,7 +2,7 @@
 // An operator: whether all is in order, who has what, and the forms that move money. Payouts and
 // corrections are proposals until a second operator agrees.
 import { get, keeper, post, query } from "./api.js";
-import { checkLights } from "./checks.js";
+import { alarmText, checkLights } from "./checks.js";
 import { button, card, done, field, figures, form, h, lights, table } from "./dom.js";
 import { entriesTable, kindName } from "./entries.js";
 import { duration, money, plain, plural, priced, time, units } from "./format.js";
@@ -72,6 +72,12 @@ function milliseconds(value) {
     return typeof value === "number" ? `${value.toFixed(value < 10 ? 1 : 0)} ms` : "–";
 }
 
+// The answer first: whether the books balance, and whether the audit alarms.
+function titleOf(isGood, alarms) {
+    const books = isGood ? "The books balance" : "The books do not balance";
+    return alarms ? `${books}; ${alarms}` : books;
+}
+
 export async function home(me) {
     const [view, { proposals }, report] = await Promise.all([
         get("/api/overview"),
@@ -82,7 +88,7 @@ export async function home(me) {
     const isGood = states.every(([state]) => state !== "bad");
     const refresh = button("Refresh", null, { "data-refresh": true });
     return {
-        title: isGood ? "The books balance" : "The books do not balance",
+        title: titleOf(isGood, alarmText(report)),
         node: [
             figures([
                 [
