@@ -18,7 +18,8 @@
  * The p-value is that of a permutation test: the owners of samples are shuffled within each label, and p
  * is the share of shuffles, the true one included, in which the provider's mean is as low. If a provider's
  * labels are as good as those of others, every shuffle is equally likely, so p is valid for any
- * distribution of scores. With P providers an alarm needs p at most alpha / P (Bonferroni). */
+ * distribution of scores. With P providers an alarm needs p at most alpha / P (Bonferroni), and that by
+ * two standard errors of p, which the number of shuffles leaves: no alarm hangs on their seed. */
 #include "audit/copies.h"
 
 #include <math.h>
@@ -106,6 +107,11 @@ static double p_of(const job *j, uint32_t p) {
     return (1 + (double)j->lower[p]) / (1 + (double)j->shuffles);
 }
 
+/* p and two standard errors of it. */
+static double most_p_of(const job *j, uint32_t p) {
+    return p_of(j, p) + 2 * sqrt(p_of(j, p) / (1 + (double)j->shuffles));
+}
+
 static int by_score(const void *left, const void *right, void *context) {
     const double *scores = context;
     uint32_t a = *(const uint32_t *)left, b = *(const uint32_t *)right;
@@ -138,11 +144,12 @@ static json_t *json_provider(const job *j, uint32_t p, bool is_alarm, uint32_t *
     double variance = n > 1 ? MAX(j->squares[p] - n * mean * mean, 0) / (n - 1) : NAN;
     double error = sqrt(variance / n);
     return json_pack(
-        "{s:o, s:I, s:o, s:o, s:o, s:o, s:s, s:o}", "provider",
+        "{s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:s, s:o}", "provider",
         fds__json_string(fds_dataset_provider_name(j->ds, p)), "samples", (json_int_t)j->sizes[p],
         "mean_score", fds__json_real(mean), "standard_error", fds__json_real(error), "statistic",
-        fds__json_real(error > 0 ? mean / error : NAN), "p", fds__json_real(p_of(j, p)), "verdict",
-        is_alarm ? "alarm" : "ok", "lowest", is_alarm ? json_samples(j, p, scratch) : json_null());
+        fds__json_real(error > 0 ? mean / error : NAN), "p", fds__json_real(p_of(j, p)),
+        "p_at_most", fds__json_real(most_p_of(j, p)), "verdict", is_alarm ? "alarm" : "ok",
+        "lowest", is_alarm ? json_samples(j, p, scratch) : json_null());
 }
 
 static json_t *describe(const job *j, uint32_t *scratch) {
@@ -151,7 +158,7 @@ static json_t *describe(const job *j, uint32_t *scratch) {
     size_t alarms = 0;
     double threshold = j->alpha / j->peers;
     for (uint32_t p = 0; p < j->ds->providers && is_whole; p++) {
-        bool is_alarm = p_of(j, p) <= threshold;
+        bool is_alarm = most_p_of(j, p) <= threshold;
         if (!j->sizes[p])
             continue;
         alarms += is_alarm;
@@ -200,14 +207,16 @@ static fds_status score_samples(job *j, const fds_params *given, const fds_event
 static fds_status choose_shuffles(job *j, fds_error *err) {
     for (uint32_t p = 0; p < j->ds->providers; p++)
         j->peers += j->sizes[p] > 0;
+    const double least = 3; /* (1 + lower) + 2 sqrt(1 + lower) where no shuffle is as low */
     double wanted = SHUFFLES_EACH * (double)j->peers / j->alpha;
     j->shuffles = (size_t)MIN(MAX(wanted, LEAST_SHUFFLES), MOST_SHUFFLES);
-    if (j->alpha * (1 + (double)MOST_SHUFFLES) >= j->peers)
+    if (j->alpha * (1 + (double)MOST_SHUFFLES) >= least * j->peers)
         return FDS_OK;
     return fds__fail(err, FDS_ERR_USAGE,
                      "`alpha` %g is too small for %u providers: %d shuffles of the owners show it "
                      "from %.2g on",
-                     j->alpha, j->peers, MOST_SHUFFLES, j->peers / (1 + (double)MOST_SHUFFLES));
+                     j->alpha, j->peers, MOST_SHUFFLES,
+                     least * j->peers / (1 + (double)MOST_SHUFFLES));
 }
 
 static fds_status run(const fds_dataset *ds, const fds_params *params, const fds_events *events,
