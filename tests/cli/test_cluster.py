@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scripts of examples/cluster: each fits the run that one machine fits. A stand-in for sbatch runs the scripts as
-Slurm does: tasks of an array have their number, and a job begins when the one that it depends on has ended well."""
+"""The scripts of examples/cluster: each fits the run that one machine fits. Slurm runs them where it is installed. A
+stand-in for sbatch runs them everywhere, as Slurm does: tasks of an array have their number, and a job begins when the
+one that it depends on has ended well."""
 import re
 import shutil
 
+import slurm
 from harness import *  # noqa: F403
 
 CLUSTER = pathlib.Path(__file__).resolve().parents[2] / "examples/cluster"
@@ -59,12 +61,47 @@ def the_slurm_array_fits_a_run():
 
 
 @test
+def slurm_runs_the_array_and_then_the_fit():
+    reason = slurm.missing()
+    if reason:
+        raise Skip(reason)
+    with slurm.Slurm("slurm") as here:
+        run_script([CLUSTER / "submit-slurm"], settings(SLURM_CONF=str(here.conf)))
+        said = lambda: {path.name: path.read_text()[-300:] for path in pathlib.Path(".").glob("slurm-*.out")}
+        assert here.wait_jobs(60), (here.ask("squeue"), said())
+    assert len(said()) == PARTS + 1, said()  # one of each task, one of the fit
+    assert sorted(os.listdir("parts.run.parts")) == ["1", "2", "3"]
+    check_run("parts.run")
+
+
+@test
 def gnu_parallel_fits_a_run():
     found = shutil.which("parallel")
     if not found or b"GNU" not in subprocess.run([found, "--version"], capture_output=True).stdout:
         raise Skip("GNU parallel is not installed")
     run_script([CLUSTER / "with-parallel"], settings())
     check_run("parts.run")
+
+
+@test
+def the_kubernetes_jobs_are_indexed_jobs_of_batch_v1():
+    try:
+        import yaml
+    except ImportError as error:
+        raise Skip("no yaml: scripts/deps cluster") from error
+    parts, finish = yaml.safe_load_all((CLUSTER / "kubernetes.yaml").read_text())
+    for job in (parts, finish):
+        assert (job["apiVersion"], job["kind"]) == ("batch/v1", "Job"), job
+        pod = job["spec"]["template"]["spec"]
+        assert pod["restartPolicy"] in ("OnFailure", "Never"), pod  # a job allows no other
+        (container,) = pod["containers"]
+        mounted = {mount["name"] for mount in container["volumeMounts"]}
+        assert mounted <= {volume["name"] for volume in pod["volumes"]}, pod
+        assert job["metadata"]["labels"]["step"] in ("parts", "finish")
+    spec = parts["spec"]
+    assert spec["completionMode"] == "Indexed" and spec["parallelism"] <= spec["completions"], spec
+    (script,) = spec["template"]["spec"]["containers"][0]["args"]
+    assert "JOB_COMPLETION_INDEX + 1" in script and f"--part $part/{spec['completions']} " in script, script
 
 
 @test
