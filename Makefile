@@ -12,7 +12,7 @@ TIDY = src/*/*.c cli/*.c # what is given to clang-tidy
 FORMATTED = $(wildcard include/*.h include/*/*.h src/*/*.[ch] cli/*.[ch] tests/*/*.[ch] bench/*.c \
 	examples/*.c)
 
-.PHONY: help all demo serve-demo install python test test-asan test-tsan test-kill test-install coverage clang fuzz \
+.PHONY: help all demo serve-demo platform install python test test-asan test-tsan test-kill test-install coverage clang fuzz \
 	format format-check tidy abi clean bench-lane bench-deep bench-value bench-external bench-accuracy \
 	bench-money bench-explain bench-baselines bench-tangent bench-mislabelled bench-audit bench-trust bench-paper bench-growth bench-serve bench-privacy results
 
@@ -20,6 +20,7 @@ help:
 	@echo "First steps"
 	@echo "  make demo          build, fetch MNIST, fit a run for 100 digits, explain and pay for ten"
 	@echo "  make serve-demo    the same as a service: a customer, eight clinics, a ledger, and the page"
+	@echo "  make platform      all 60,000 digits of 100 providers: fitted by parts, sold, paid, audited; 15 minutes"
 	@echo "  make test          build and run all tests, or those of ROOMS='base|utility'"
 	@echo "  make all           build only: build/cli/fds, build/src/libfds.so"
 	@echo "  make install       install the command, the library, its headers and fds.pc (DESTDIR, PREFIX)"
@@ -84,6 +85,9 @@ demo: all
 
 serve-demo: all
 	@scripts/serve-demo
+
+platform: all
+	@examples/platform/run
 
 test: all
 	@tests/run build $(call chosen,build)

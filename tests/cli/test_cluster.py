@@ -121,4 +121,4 @@ def the_pods_of_the_kubernetes_jobs_fit_a_run():
     check_run("mnist.run")
 
 
-main()
+sys.exit(main())
