@@ -94,7 +94,7 @@ def main():
     error = [np.std(pair[0] - pair[1]) / 2 / np.std((pair[0] + pair[1]) / 2) for pair in (halves, by_accuracy)]
     print("| | |\n| --- | --- |")
     print(f"| half-models | {2 * each:,}, of {models[:, 0].mean():,.0f} digits on average |")
-    print(f"| training | {arguments.epochs} epoch(s), Adam at {arguments.rate}, batches of {arguments.batch} |")
+    print(f"| training | {arguments.epochs} epoch{'s' * (arguments.epochs > 1)}, Adam at {arguments.rate}, batches of {arguments.batch} |")
     print(f"| accuracy of a half-model on {TEST:,} test digits | {100 * models[:, 1].mean():.1f} % on average, "
           f"{100 * models[:, 1].min():.1f} to {100 * models[:, 1].max():.1f} % |")
     print(f"| processor seconds | {seconds:,.0f}: {1e3 * seconds / (2 * each):.1f} ms per half-model, with its evaluation |")
