@@ -25,8 +25,10 @@ logins() {
     printf "\nA customer's program asks with the key in %s/customer.key (docs/serve.md). Ctrl-C ends the server.\n\n" "$out"
 }
 
-# serve PORT: in place of this shell, until it is ended
+# serve PORT [OPTION...]: in place of this shell, until it is ended
 serve() {
+    port=$1
+    shift
     exec $fds serve --model "mnist=$out/mnist.run" --ledger "$out/a.ledger" --keys "$out/keys.jsonl" \
-        --price 0.01 --fee 0.1 --audit-share 0.2 --port "$1" --quiet
+        --price 0.01 --fee 0.1 --audit-share 0.2 --port "$port" --quiet "$@"
 }

@@ -28,6 +28,7 @@ try {
         async (visit, page) => {
             visit.allow(/401/); // before the login
             await visit.login(options);
+            await visit.heading(/^(?!Log in$)/);
             if (options.link) await visit.go(options.link, /./);
             await page.waitForLoadState("networkidle");
             await page.screenshot({
