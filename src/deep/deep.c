@@ -174,10 +174,11 @@ void fds__deep_set_steps(fds__deep *net, uint64_t steps) { net->steps = steps; }
 
 /* ---- a file's tensors ---- */
 
-/* Is it a tensor of the network, or PyTorch's counter of batches? */
+/* Is it a tensor of the network, PyTorch's counter of batches, or of what its outputs are for? */
 static bool is_known(const fds__deep *net, const char *name) {
     const char *end = strrchr(name, '.');
-    bool is_known = strcmp(end ? end + 1 : name, "num_batches_tracked") == 0;
+    bool is_known = strcmp(end ? end + 1 : name, "num_batches_tracked") == 0 ||
+                    strncmp(name, "players.", 8) == 0;
     for (uint32_t i = 0; i < net->graph.tensor_count; i++)
         is_known |= strcmp(net->graph.names[i], name) == 0;
     return is_known;

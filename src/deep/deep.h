@@ -103,7 +103,7 @@ uint64_t fds__deep_steps(const fds__deep *net); /* optimizer steps made: Adam's 
 void fds__deep_set_steps(fds__deep *net, uint64_t steps);
 
 /* Loads the tensors of a file by name. An error names a tensor that is missing, misshapen or not
- * finite, or unknown to the network (but not "num_batches_tracked"). With features_only the head
+ * finite, or unknown to the network (but not "num_batches_tracked" and "players.*"). With features_only the head
  * stays as it is and unknown tensors are ignored. After such an error the network is unchanged. With
  * FDS__DEEP_FORM it only checks the file. */
 struct fds__safetensors;

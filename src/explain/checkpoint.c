@@ -127,9 +127,12 @@ static fds_status training_checksum(const fds__training *training,
         *sum = chain(*sum, &group, sizeof group);
     }
     *sum = chain_plan(*sum, training->validation_plan);
+    size_t width = training->rank ? training->rank : training->players;
+    if (training->rank)
+        *sum = chain(*sum, training->factors,
+                     training->players * training->rank * sizeof *training->factors);
     if (params->objective == FDS__OBJECTIVE_CLOSED) {
-        *sum =
-            chain(*sum, training->targets, columns * training->players * sizeof *training->targets);
+        *sum = chain(*sum, training->targets, columns * width * sizeof *training->targets);
         return FDS_OK;
     }
     *sum = chain_plan(*sum, training->plan);

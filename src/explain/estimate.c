@@ -112,7 +112,7 @@ static fds_status time_steps(const question *q, fds__deep *net, float *out, doub
 static fds_status time_explainer(const question *q, double *seconds, size_t *memory,
                                  fds_error *err) {
     const fds__explainer_params *p = &q->settings.explainer;
-    size_t outputs = q->classes * (p->is_by_group ? fds_groups_count(q->groups) : q->n);
+    size_t outputs = q->classes * fds__explainer_each(p, q->n, q->groups);
     size_t train = q->inputs - q->settings.validation_inputs, batch = MIN((size_t)p->batch, train);
     size_t epochs = p->epochs + (p->warm_up ? LEARN_WARM_UP : 0);
     const fds__deep_params params =

@@ -5,6 +5,7 @@
  *   fit.c         the whole job: service model, utilities, values, explainer, check
  *   settings.c    the four methods, defaults, mistakes
  *   training.c    which inputs and coalitions train the explainer, and which validate it
+ *   factors.c     the few ways in which players differ; an explainer of many learns these
  *   objective.c   losses and their gradients with respect to the network's outputs
  *   validation.c  the loss on validation inputs and coalitions
  *   learn.c       the training loop: order, learning rate, early stop; checkpoint.c what it saves
@@ -74,6 +75,7 @@ typedef struct fds__fit_report {
     double loss;      /* the paper's, on validation inputs and coalitions */
     double agreement; /* correlation with least squares on validation inputs, predicted label */
     double within;    /* the same over the players of the predicted label's class */
+    double energy;    /* share of the values' squares that the factors hold; NaN: it has none */
     double seconds[FDS__FIT_STAGES];
     size_t probes; /* the first sub-models, if only they answer; 0: all do, or a network */
     fds__fit_choice choice;
@@ -174,6 +176,26 @@ fds_status fds__run_draw(fds_run *run, const fds_dataset *ds, const uint32_t *in
                          const uint32_t *true_labels, const fds__answers *answers, uint32_t columns,
                          const char *png_path, fds_error *err);
 
+/* ---- factors.c ---- */
+
+typedef struct fds__factors {
+    size_t players, rank;
+    float *h;        /* (players, rank) columns are orthonormal, and orthogonal to 1 */
+    double energy;   /* share of the values' squares, without equal shares, that they hold; 0..1 */
+    uint32_t passes; /* over the values */
+} fds__factors;
+
+/* Of the first columns of values (players, stride). rank: below players. The caller frees *out after a
+ * failure too. */
+fds_status fds__factors_find(const double *values, size_t players, size_t stride, size_t columns,
+                             size_t rank, uint64_t seed, unsigned threads, const fds_events *events,
+                             fds__factors *out, fds_error *err);
+/* The coefficients (columns, rank) of values (players, columns). */
+fds_status fds__factors_project(const fds__factors *factors, const double *values, size_t columns,
+                                unsigned threads, const fds_events *events, float *out,
+                                fds_error *err);
+void fds__factors_free(fds__factors *factors);
+
 /* ---- objective.c ---- */
 
 /* Additive efficient normalisation: adds the same to all so that values[count] sum to total. */
@@ -189,8 +211,11 @@ typedef struct fds__training {
     uint32_t classes;
     const fds_groups *groups;   /* or NULL */
     const double *empty, *full; /* (inputs, classes) v(0) and v(1) */
-    const float *targets;       /* (inputs, classes, players) least-squares values; NULL with
-                           * FDS__OBJECTIVE_PAPER */
+    const float *factors;       /* (players, rank), of fds__factors; or NULL */
+    size_t rank;
+    /* (inputs, classes, players) least-squares values; with factors (inputs, classes, rank) their
+     * coefficients. NULL with FDS__OBJECTIVE_PAPER */
+    const float *targets;
     /* Rows have columns input * classes + label over all inputs. */
     const fds_plan *plan, *validation_plan;
     const fds_rows *rows, *validation_rows;
@@ -205,6 +230,7 @@ typedef struct fds__explainer_params {
     const char *network; /* a name of deep.h */
     const char *weights; /* or NULL */
     bool warm_up, is_by_group;
+    size_t rank; /* of the factors of the players; 0: none, an output is a value */
     float gamma;
     fds__objective objective;
     float lr;
@@ -214,11 +240,14 @@ typedef struct fds__explainer_params {
     unsigned threads;
 } fds__explainer_params;
 
+/* Outputs of the network for each label. */
+size_t fds__explainer_each(const fds__explainer_params *params, size_t players,
+                           const fds_groups *groups);
 /* The network with that many outputs, for training. */
 fds__deep_params fds__explainer_net(const fds__explainer_params *params, fds_shape shape,
                                     size_t outputs, size_t batch);
 /* Values of count inputs before normalisation, per player also where the network's outputs are
- * groups. x (count, shape) normalised; values (count, players) of the labels, (count, classes, players)
+ * groups or coefficients of factors. x (count, shape) normalised; values (count, players) of the labels, (count, classes, players)
  * if labels is NULL. */
 fds_status fds__explainer_run(fds__explainer *explainer, const float *x, size_t count,
                               const uint32_t *labels, float *values, fds_error *err);

@@ -10,9 +10,13 @@
  *     precision    "f32" or "bf16", what it was trained in
  *     shape        of an input, "1x28x28"
  *     players, classes
- *     outputs      of the network: classes x players, or classes x groups
+ *     outputs      of the network: classes x players, classes x groups, or classes x rank
  *     is_by_group  "yes" or "no"
- *     scale        an output times it is a value (of a group, divided among its members)
+ *     scale        an output times it is a value (of a group, divided among its members), or a
+ *                  coefficient
+ *     rank         only with factors (factors.c): their number. The tensor "players.factors"
+ *                  (players, rank) is then there too; times the coefficients it is the values, without
+ *                  equal shares
  */
 #include "explain/learn.h"
 
@@ -21,6 +25,7 @@
 #include <string.h>
 
 #define FORMAT "fds-explainer 1"
+#define FACTORS "players.factors"
 enum { STORED_BATCH = 2 }; /* batch norm needs more than one */
 enum { ROWS = 64 };        /* inputs that pass the dense layers together */
 
@@ -39,9 +44,19 @@ struct fds__explainer {
     uint32_t classes;
     fds_shape shape;
     fds_groups *groups; /* outputs are theirs; NULL: the players' */
+    /* outputs are coefficients of these; rank 0: they are not */
+    const float *factors; /* (players, rank) own_factors, or of the file */
+    float *own_factors, *wide;
+    size_t rank;
+    fds__dense *by_player; /* from coefficients to players, made at the first answer */
     double scale;
     float *u; /* (outputs) of one input */
 };
+
+size_t fds__explainer_each(const fds__explainer_params *params, size_t players,
+                           const fds_groups *groups) {
+    return params->rank ? params->rank : params->is_by_group ? fds_groups_count(groups) : players;
+}
 
 fds__deep_params fds__explainer_net(const fds__explainer_params *params, fds_shape shape,
                                     size_t outputs, size_t batch) {
@@ -65,7 +80,7 @@ static bool is_dense(const char *network, fds__precision precision) {
 static fds_status make(fds__explainer *e, const char *network, fds__precision precision,
                        const fds_groups *groups, unsigned threads, fds__deep_use use,
                        fds_error *err) {
-    size_t each = groups ? fds_groups_count(groups) : e->players;
+    size_t each = e->rank ? e->rank : groups ? fds_groups_count(groups) : e->players;
     if (!fds__mul(each, e->classes, &e->outputs) || e->outputs > UINT32_MAX)
         return fds__fail(err, FDS_ERR_LIMIT, "an explainer of %zu outputs per class is too large",
                          each);
@@ -84,12 +99,13 @@ static fds_status make(fds__explainer *e, const char *network, fds__precision pr
 }
 
 static fds_status create(const char *network, fds__precision precision, size_t players,
-                         uint32_t classes, fds_shape shape, const fds_groups *groups, double scale,
-                         unsigned threads, fds__deep_use use, fds__explainer **out,
+                         uint32_t classes, fds_shape shape, const fds_groups *groups, size_t rank,
+                         double scale, unsigned threads, fds__deep_use use, fds__explainer **out,
                          fds_error *err) {
     fds__explainer *e;
     TRY(RESERVE(e, 1, 1, err));
-    *e = (fds__explainer){.players = players, .classes = classes, .shape = shape, .scale = scale};
+    *e = (fds__explainer){
+        .players = players, .classes = classes, .shape = shape, .rank = rank, .scale = scale};
     fds_status status = make(e, network, precision, groups, threads, use, err);
     if (status == FDS_OK)
         *out = e;
@@ -98,12 +114,22 @@ static fds_status create(const char *network, fds__precision precision, size_t p
     return status;
 }
 
+static fds_status copy_factors(fds__explainer *e, const float *factors, fds_error *err) {
+    if (!e->rank)
+        return FDS_OK;
+    TRY(RESERVE(e->own_factors, e->players, e->rank, err));
+    memcpy(e->own_factors, factors, e->players * e->rank * sizeof *factors);
+    e->factors = e->own_factors;
+    return FDS_OK;
+}
+
 fds_status learn_explainer_create(const char *network, fds__precision precision, size_t players,
                                   uint32_t classes, fds_shape shape, const fds_groups *groups,
-                                  double scale, unsigned threads, fds__explainer **out,
-                                  fds_error *err) {
-    return create(network, precision, players, classes, shape, groups, scale, threads,
-                  FDS__DEEP_FROZEN, out, err);
+                                  const float *factors, size_t rank, double scale, unsigned threads,
+                                  fds__explainer **out, fds_error *err) {
+    TRY(create(network, precision, players, classes, shape, groups, rank, scale, threads,
+               FDS__DEEP_FROZEN, out, err));
+    return copy_factors(*out, factors, err);
 }
 
 void fds__explainer_free(fds__explainer *e) {
@@ -119,6 +145,9 @@ void fds__explainer_free(fds__explainer *e) {
     fds__deep_free(e->net);
     fds__safetensors_free(e->file);
     fds_groups_free(e->groups);
+    fds__dense_free(e->by_player);
+    fds__free(e->own_factors);
+    fds__free(e->wide);
     fds__free(e->u);
     fds__free(e);
 }
@@ -181,6 +210,17 @@ static fds_status make_layers(fds__explainer *e, const uint32_t *labels, size_t 
     return FDS_OK;
 }
 
+/* Factors as a layer without bias. */
+static fds_status make_by_player(fds__explainer *e, fds_error *err) {
+    OWNED float *none = NULL;
+    if (!e->rank || e->wide)
+        return FDS_OK;
+    TRY(RESERVE(none, e->players, 1, err));
+    if (!e->by_player)
+        TRY(fds__dense_create(e->rank, e->players, e->factors, none, false, &e->by_player, err));
+    return RESERVE(e->wide, ROWS, fds__dense_width(e->by_player), err);
+}
+
 /* ---- answers ---- */
 
 /* values (players) of one class from u, its outputs */
@@ -193,6 +233,18 @@ static void spread(const fds__explainer *e, const float *u, float *values) {
     }
 }
 
+/* u (count, row) to the values of inputs of[count] (NULL: 0, 1, ...), which are stride apart */
+static void spread_rows(fds__explainer *e, const float *u, size_t row, size_t count,
+                        const size_t *of, size_t stride, float *values) {
+    if (e->rank && count) {
+        fds__dense_run(e->by_player, u, row, count, e->wide);
+        u = e->wide;
+        row = fds__dense_width(e->by_player);
+    }
+    for (size_t i = 0; i < count; i++)
+        spread(e, u + i * row, values + (of ? of[i] : i) * stride);
+}
+
 /* The values of the label y of those inputs that have it: from (count, row). */
 static void run_head(fds__explainer *e, size_t y, const float *from, size_t row, size_t count,
                      const uint32_t *labels, float *u, float *values) {
@@ -203,10 +255,10 @@ static void run_head(fds__explainer *e, size_t y, const float *from, size_t row,
             memcpy(e->sorted + same * row, from + k * row, row * sizeof *from);
             of[same++] = k;
         }
-    if (same)
-        fds__dense_run(head, e->sorted, row, same, u);
-    for (size_t i = 0; i < same; i++)
-        spread(e, u + i * fds__dense_width(head), values + of[i] * e->players);
+    if (!same) /* the head is made when its label is first asked for */
+        return;
+    fds__dense_run(head, e->sorted, row, same, u);
+    spread_rows(e, u, fds__dense_width(head), same, of, e->players, values);
 }
 
 /* Up to ROWS inputs: values of the given labels, or of all classes. */
@@ -228,8 +280,8 @@ static void run_layers(fds__explainer *e, const float *x, size_t count, const ui
         }
         const fds__dense *head = e->layers[hidden + y];
         fds__dense_run(head, from, row, count, u);
-        for (size_t k = 0; k < count; k++)
-            spread(e, u + k * fds__dense_width(head), values + (k * e->classes + y) * e->players);
+        spread_rows(e, u, fds__dense_width(head), count, NULL, e->classes * e->players,
+                    values + y * e->players);
     }
 }
 
@@ -241,7 +293,7 @@ static fds_status run_network(fds__explainer *e, const float *x, size_t count,
     for (size_t k = 0; k < count; k++) {
         TRY(fds__deep_infer_run(e->infer, x + k * sample, 1, e->u, err));
         for (size_t y = labels ? labels[k] : 0; y < (labels ? labels[k] + 1 : e->classes); y++) {
-            spread(e, e->u + y * each, values);
+            spread_rows(e, e->u + y * each, each, 1, NULL, 0, values);
             values += e->players;
         }
     }
@@ -252,6 +304,7 @@ fds_status fds__explainer_run(fds__explainer *e, const float *x, size_t count,
                               const uint32_t *labels, float *values, fds_error *err) {
     size_t sample = fds__shape_size(e->shape), each = (labels ? 1 : e->classes) * e->players;
     const fds__deep_params *params = fds__deep_get_params(e->net);
+    TRY(make_by_player(e, err));
     if (!is_dense(params->network, params->precision))
         return run_network(e, x, count, labels, values, err);
     TRY(make_layers(e, labels, count, err));
@@ -280,9 +333,9 @@ static fds_status save(const fds__explainer *e, const learn_weights *weights, co
                        fds_error *err) {
     const fds__deep_params *params = fds__deep_get_params(e->net);
     const size_t count = fds__deep_tensor_count(e->net);
-    char form[FORM][64], scale[FDS__NUMBER];
+    char form[FORM][64], scale[FDS__NUMBER], rank[FDS__NUMBER];
     fds__tensor *tensors;
-    TRY(RESERVE(tensors, count, 1, err));
+    TRY(RESERVE(tensors, count + 1, 1, err));
     for (size_t i = 0; i < count; i++) {
         fds__deep_tensor t = fds__deep_tensor_at(e->net, i);
         tensors[i] =
@@ -292,6 +345,9 @@ static fds_status save(const fds__explainer *e, const learn_weights *weights, co
                                             : fds__safetensors_find(e->file, t.name)->values};
         memcpy(tensors[i].dims, t.dims, sizeof t.dims);
     }
+    tensors[count] =
+        (fds__tensor){FACTORS, 2, {(uint32_t)e->players, (uint32_t)e->rank}, (float *)e->factors};
+    snprintf(rank, sizeof rank, "%zu", e->rank);
     fds__write_double(e->scale, scale);
     print_form(e->players, e->classes, e->shape, e->outputs, form);
     const fds__meta meta[] = {
@@ -304,9 +360,11 @@ static fds_status save(const fds__explainer *e, const learn_weights *weights, co
         {"outputs", form[3]},
         {"is_by_group", e->groups ? "yes" : "no"},
         {"scale", scale},
+        {"rank", rank},
     };
-    fds_status status =
-        fds__safetensors_write(path, tensors, count, meta, sizeof meta / sizeof *meta, err);
+    size_t items = sizeof meta / sizeof *meta;
+    fds_status status = fds__safetensors_write(path, tensors, count + (e->rank ? 1 : 0), meta,
+                                               items - (e->rank ? 0 : 1), err);
     fds__free(tensors);
     return status;
 }
@@ -344,15 +402,37 @@ static fds_status read_scale(const char *path, const fds__safetensors *file, dou
     return FDS_OK;
 }
 
+/* The number of factors; 0: none. */
+static fds_status read_rank(const char *path, const fds__safetensors *file, size_t players,
+                            size_t *rank, fds_error *err) {
+    const char *text = fds__safetensors_meta(file, "rank");
+    char *end = NULL;
+    *rank = 0;
+    if (!text && fds__safetensors_find(file, FACTORS))
+        return fds__fail(err, FDS_ERR_FORMAT, "%s: tensor \"%s\" without metadata \"rank\"", path,
+                         FACTORS);
+    if (!text)
+        return FDS_OK;
+    unsigned long long number = strtoull(text, &end, 10);
+    if (text[0] < '1' || text[0] > '9' || *end || number >= players)
+        return fds__fail(err, FDS_ERR_FORMAT,
+                         "%s: metadata \"rank\" is \"%.40s\", not a number from 1 to %zu", path,
+                         text, players - 1);
+    *rank = (size_t)number;
+    const uint32_t dims[4] = {(uint32_t)players, (uint32_t)number};
+    return fds__safetensors_check(path, file, "an explainer with factors", FACTORS, 2, dims, err);
+}
+
 typedef struct {
     const char *network;
     fds__precision precision;
     bool is_by_group;
+    size_t rank;
     double scale;
 } about;
 
-static fds_status read_about(const char *path, const fds__safetensors *file, about *a,
-                             fds_error *err) {
+static fds_status read_about(const char *path, const fds__safetensors *file, size_t players,
+                             about *a, fds_error *err) {
     const char *format, *precision, *by_group;
     TRY(get_meta(path, file, "format", &format, err));
     if (strcmp(format, FORMAT) != 0)
@@ -368,6 +448,10 @@ static fds_status read_about(const char *path, const fds__safetensors *file, abo
     bool is_bf16 = strcmp(precision, "bf16") == 0 && fds__deep_bf16_check(NULL) == FDS_OK;
     a->precision = is_bf16 ? FDS__PRECISION_BF16 : FDS__PRECISION_F32;
     a->is_by_group = strcmp(by_group, "yes") == 0;
+    TRY(read_rank(path, file, players, &a->rank, err));
+    if (a->rank && a->is_by_group)
+        return fds__fail(err, FDS_ERR_FORMAT,
+                         "%s: its outputs are groups, and metadata \"rank\" says factors", path);
     return read_scale(path, file, &a->scale, err);
 }
 
@@ -381,7 +465,7 @@ static fds_status check_form(const char *path, const fds__safetensors *file, con
                          "%s: its outputs are groups: the groups of the %zu players "
                          "are needed",
                          path, players);
-    size_t each = a->is_by_group ? fds_groups_count(groups) : players;
+    size_t each = a->rank ? a->rank : a->is_by_group ? fds_groups_count(groups) : players;
     print_form(players, classes, shape, classes * each, wanted);
     for (size_t i = 0; i < FORM; i++) {
         const char *value;
@@ -400,15 +484,20 @@ static fds_status load(const char *path, const fds__safetensors *file, size_t pl
     about a = {0};
     fds__explainer *e;
     fds_error inner;
-    TRY(read_about(path, file, &a, err));
+    TRY(read_about(path, file, players, &a, err));
     TRY(check_form(path, file, &a, players, classes, shape, groups, err));
     fds__deep_use use = is_dense(a.network, a.precision) ? FDS__DEEP_FORM : FDS__DEEP_FROZEN;
-    fds_status status = create(a.network, a.precision, players, classes, shape,
-                               a.is_by_group ? groups : NULL, a.scale, threads, use, &e, &inner);
+    fds_status status =
+        create(a.network, a.precision, players, classes, shape, a.is_by_group ? groups : NULL,
+               a.rank, a.scale, threads, use, &e, &inner);
     if (status != FDS_OK)
         return fds__fail(err, status == FDS_ERR_USAGE ? FDS_ERR_FORMAT : status, "%s: %s", path,
                          inner.text);
     status = fds__deep_load(e->net, path, file, false, err);
+    if (a.rank)
+        e->factors = fds__safetensors_find(file, FACTORS)->values;
+    if (status == FDS_OK && use != FDS__DEEP_FORM) /* the file does not stay */
+        status = copy_factors(e, e->factors, err);
     if (status == FDS_OK)
         *out = e;
     else

@@ -33,7 +33,8 @@ typedef struct {
     double *first, *first_errors; /* (n, columns), by the first sub-models, if these answer */
     fds__aim aim;                 /* of a regression: at what all players predict */
     uint32_t *zeros;              /* (inputs) its labels */
-    float *targets;               /* (inputs, classes, n): the values, transposed */
+    float *targets;               /* (inputs, classes, n): the values, transposed; or */
+    fds__factors factors;         /* with rank: (inputs, classes, rank), their coefficients */
     fds__explainer *explainer;    /* or */
     fds__probe *probe;
     fds_ls_report strengths;
@@ -45,6 +46,7 @@ static void fit_free(fit *f) {
     fds__explainer_free(f->explainer);
     fds__probe_free(f->probe);
     fds__free(f->targets);
+    fds__factors_free(&f->factors);
     fds__free(f->values);
     fds__free(f->errors);
     fds__free(f->first);
@@ -70,7 +72,7 @@ static void fit_free(fit *f) {
 /* Finds mistakes that would otherwise appear after all sub-models are trained. */
 static fds_status check_explainer(const fit *f, fds_error *err) {
     const fds__explainer_params *p = &f->settings.explainer;
-    size_t outputs = f->classes * (p->is_by_group ? fds_groups_count(f->groups) : f->n);
+    size_t outputs = f->classes * fds__explainer_each(p, f->n, f->groups);
     size_t batch = MIN(f->inputs - f->settings.validation_inputs, (size_t)p->batch);
     const fds__deep_params net = fds__explainer_net(p, f->train->shape, outputs, batch);
     if (outputs > UINT32_MAX)
@@ -446,10 +448,32 @@ static fds_status train_explainer(fit *f, const fds__training *training, fds_err
     return fds__explainer_save(f->explainer, path, err);
 }
 
-static fds_status learn(fit *f, fds_error *err) {
-    const fds_inputs *x = f->utility->data->inputs;
+/* Factors of the values of training inputs, and the coefficients of all inputs. */
+static fds_status find_factors(fit *f, fds_error *err) {
+    const fds__fit_settings *s = &f->settings;
+    size_t rank = s->explainer.rank, train = f->inputs - s->validation_inputs;
+    TRY(fds__factors_find(f->values, f->n, f->columns, train * f->classes, rank, s->seed,
+                          s->threads, f->events, &f->factors, err));
+    f->report.energy = f->factors.energy;
+    fds__log(f->events, FDS_LOG_INFO,
+             "%zu factors of the %zu players hold %.2f %% of the squares of their values", rank,
+             f->n, 100 * f->factors.energy);
+    TRY(RESERVE(f->targets, f->columns, rank, err));
+    return fds__factors_project(&f->factors, f->values, f->columns, s->threads, f->events,
+                                f->targets, err);
+}
+
+static fds_status find_targets(fit *f, fds_error *err) {
+    if (f->settings.explainer.rank)
+        return find_factors(f, err);
     TRY(RESERVE(f->targets, f->n * f->columns, 1, err));
     turn(f->values, f->n, f->columns, f->targets);
+    return FDS_OK;
+}
+
+static fds_status learn(fit *f, fds_error *err) {
+    const fds_inputs *x = f->utility->data->inputs;
+    TRY(find_targets(f, err));
     const fds_rows rows = fds_table_view_rows(f->view),
                    validation = fds_table_view_rows(f->validation_view);
     const fds__training training = {
@@ -463,6 +487,8 @@ static fds_status learn(fit *f, fds_error *err) {
         .groups = f->groups,
         .empty = f->empty,
         .full = f->full,
+        .factors = f->factors.h,
+        .rank = f->factors.rank,
         .targets = f->settings.explainer.objective == FDS__OBJECTIVE_CLOSED ? f->targets : NULL,
         .plan = f->plans.plan,
         .validation_plan = f->plans.validation,
@@ -591,7 +617,7 @@ fds_status fds__fit(const char *dir, const fds_problem *problem, const fds_param
              .inputs = problem->input_count,
              .classes = problem->train->classes,
              .columns = problem->input_count * problem->train->classes,
-             .report = {.loss = NAN, .agreement = NAN, .within = NAN}};
+             .report = {.loss = NAN, .agreement = NAN, .within = NAN, .energy = NAN}};
     fds_status status = run_fit(&f, err);
     f.report.probes = f.settings.probes;
     fds__fit_give_reason(&f.settings, &f.report);

@@ -326,8 +326,8 @@ static fds_status make_explainer(const learner *l, fds__explainer **out, fds_err
     const fds__training *training = l->training;
     TRY(learn_explainer_create(l->params->network, l->params->precision, training->players,
                                training->classes, training->shape,
-                               l->params->is_by_group ? training->groups : NULL, l->objective.scale,
-                               l->params->threads, out, err));
+                               l->params->is_by_group ? training->groups : NULL, training->factors,
+                               training->rank, l->objective.scale, l->params->threads, out, err));
     return learn_weights_give(&l->best, learn_explainer_net(*out), err);
 }
 

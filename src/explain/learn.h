@@ -15,22 +15,29 @@ typedef struct learn_draw {
 /* From a network's outputs u to values phi:
  *     phi_hat = scale u, or scale u_g / |D_g| for each member of a group g,
  *     phi     = phi_hat + (v(1) - v(0) - sum phi_hat) / players.
- * The losses are functions of phi; their gradients go through all of that, back to u. */
+ * The losses are functions of phi; their gradients go through all of that, back to u.
+ *
+ * With factors H (factors.c) the outputs are coefficients, phi = (v(1) - v(0)) / players + H scale u.
+ * Losses then need no values of players: the distance of values is that of coefficients, and
+ *     s'phi = |s| (v(1) - v(0)) / players + (s'H) scale u.
+ * So "values" are then coefficients c = scale u, the membership of a coalition is s'H, and its utility
+ * is counted without the equal shares of its members. width: players, or factors. */
 typedef struct learn_objective {
     const fds__training *training;
     fds__objective kind;
     bool is_by_group, takes_all;
     uint32_t batch;
     uint64_t seed;
-    size_t each, outputs; /* outputs per label: players or groups; of all labels */
+    size_t each, outputs; /* outputs per label: players, groups or factors; of all labels */
+    size_t width;         /* values per label */
     double gamma, scale, divisor;
-    float *start;        /* (classes, each) initial bias of the last layer: mean targets, or 0 */
-    double *phi, *slope; /* (classes, players) of one input */
+    float *start;        /* (classes, width) initial bias of the last layer: mean targets, or 0 */
+    double *phi, *slope; /* (classes, width) of one input */
     /* FDS__OBJECTIVE_PAPER */
     size_t draws, units; /* units: pairs or single rows, whichever the plan has */
     double *cumulative;  /* (units) sums of their weights */
     learn_draw *drawn;   /* (batch, draws) */
-    double *members;     /* (draws, players) 0 or 1, of one input */
+    double *members;     /* (draws, width) of one input */
     double *weights;     /* (draws), they add up to 1 */
     double *v;           /* (batch, draws, classes) */
     double *rest;        /* (classes, draws) */
@@ -42,8 +49,14 @@ fds_status learn_objective_init(learn_objective *objective, const fds__training 
                                 const fds__explainer_params *params, uint32_t batch,
                                 fds_error *err);
 void learn_objective_free(learn_objective *objective);
-/* phi (classes, players) of an input, from u (outputs). */
+/* phi (classes, width) of an input, from u (outputs). */
 void learn_values(const learn_objective *objective, size_t input, const float *u, double *phi);
+/* s (players) as 0 and 1, or with factors s'H: out (width). */
+void learn_members(const fds__training *training, const uint64_t *s, double *out);
+/* What s would have of v(1) - v(0), of one label and input, if all players had equal shares: 0 without
+ * factors. */
+double learn_equal_share(const fds__training *training, const uint64_t *s, size_t input,
+                         size_t label);
 /* The loss of a step on inputs[batch], from u (batch, outputs), and its gradient with respect to u.
  * The coalitions drawn depend on seed, epoch and step alone. */
 fds_status learn_objective_apply(learn_objective *objective, const uint32_t *inputs, uint32_t epoch,
@@ -62,10 +75,11 @@ typedef struct learn_validation {
     const fds__training *training;
     size_t rows, first; /* first: number of the first validation input */
     double weights_sum;
-    float *members;     /* (rows, players) 0 or 1 */
-    float *v;           /* (validation, classes, rows) v(s) - v(0) */
-    double *read, *phi; /* (validation, classes) of one row; (classes, players) of one input */
-    float *phi32, *fit; /* (classes, players), (classes, rows) of one input */
+    size_t width;       /* as in the objective */
+    float *members;     /* (rows, width) */
+    float *v;           /* (validation, classes, rows) v(s) - v(0), without equal shares */
+    double *read, *phi; /* (validation, classes) of one row; (classes, width) of one input */
+    float *phi32, *fit; /* (classes, width), (classes, rows) of one input */
 } learn_validation;
 
 /* learn_validation_free is needed after a failure too. */
@@ -149,11 +163,12 @@ extern double learn_checkpoint_s;
 /* ---- explainer.c ---- */
 
 /* A network for answers; the caller writes its weights into learn_explainer_net. groups, which are
- * copied: where outputs are groups, else NULL. */
+ * copied: where outputs are groups, else NULL. factors (players, rank), which are copied: where they
+ * are coefficients, else NULL. */
 fds_status learn_explainer_create(const char *network, fds__precision precision, size_t players,
                                   uint32_t classes, fds_shape shape, const fds_groups *groups,
-                                  double scale, unsigned threads, fds__explainer **out,
-                                  fds_error *err);
+                                  const float *factors, size_t rank, double scale, unsigned threads,
+                                  fds__explainer **out, fds_error *err);
 fds__deep *learn_explainer_net(fds__explainer *explainer);
 
 #endif

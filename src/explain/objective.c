@@ -47,10 +47,35 @@ static double total_of(const fds__training *training, size_t input, size_t label
     return training->full[column] - training->empty[column];
 }
 
+void learn_members(const fds__training *training, const uint64_t *s, double *out) {
+    size_t rank = training->rank;
+    if (rank)
+        memset(out, 0, rank * sizeof *out);
+    for (size_t i = 0; i < training->players; i++) {
+        bool is_in = fds_coalition_has(s, i);
+        if (!rank)
+            out[i] = is_in;
+        for (size_t k = 0; is_in && k < rank; k++)
+            out[k] += (double)training->factors[i * rank + k];
+    }
+}
+
+double learn_equal_share(const fds__training *training, const uint64_t *s, size_t input,
+                         size_t label) {
+    if (!training->rank)
+        return 0;
+    return total_of(training, input, label) * (double)fds_coalition_size(s, training->players) /
+           (double)training->players;
+}
+
 void learn_values(const learn_objective *o, size_t input, const float *u, double *phi) {
     const fds__training *training = o->training;
     size_t n = training->players;
     const uint32_t *members;
+    for (size_t i = 0; training->rank && i < o->outputs; i++)
+        phi[i] = o->scale * (double)u[i];
+    if (training->rank)
+        return;
     for (size_t y = 0; y < training->classes; y++, u += o->each, phi += n) {
         for (size_t i = 0; !o->is_by_group && i < n; i++)
             phi[i] = o->scale * (double)u[i];
@@ -63,11 +88,15 @@ void learn_values(const learn_objective *o, size_t input, const float *u, double
     }
 }
 
-/* The gradient with respect to u (each) from that with respect to phi (players), for one label. */
+/* The gradient with respect to u (each) from that with respect to phi (width), for one label. */
 static void values_back(const learn_objective *o, const double *slope, float *gradient) {
     size_t n = o->training->players;
     const uint32_t *members;
     double mean = 0; /* which normalising removes */
+    for (size_t k = 0; o->training->rank && k < o->each; k++)
+        gradient[k] = (float)(o->scale * slope[k]);
+    if (o->training->rank)
+        return;
     for (size_t i = 0; i < n; i++)
         mean += slope[i] / (double)n;
     for (size_t i = 0; !o->is_by_group && i < n; i++)
@@ -85,7 +114,7 @@ static void values_back(const learn_objective *o, const double *slope, float *gr
 
 static double closed_loss(learn_objective *o, size_t input) {
     const fds__training *training = o->training;
-    size_t size = training->classes * training->players;
+    size_t size = training->classes * o->width;
     const float *target = training->targets + input * size;
     double loss = 0, factor = 1 / (o->divisor * (double)size);
     for (size_t i = 0; i < size; i++) {
@@ -97,19 +126,17 @@ static double closed_loss(learn_objective *o, size_t input) {
 }
 
 static void set_members(learn_objective *o, size_t place) {
-    size_t n = o->training->players;
     for (size_t d = 0; d < o->draws; d++) {
         size_t row = o->takes_all ? 2 + d : o->drawn[place * o->draws + d].row;
-        const uint64_t *bits = fds_plan_coalition(o->training->plan, row);
-        for (size_t i = 0; i < n; i++)
-            o->members[d * n + i] = fds_coalition_has(bits, i);
+        learn_members(o->training, fds_plan_coalition(o->training->plan, row),
+                      o->members + d * o->width);
     }
 }
 
 /* place: the input's in the batch */
 static double paper_loss(learn_objective *o, size_t input, size_t place) {
     const fds__training *training = o->training;
-    size_t labels = training->classes, draws = o->draws, n = training->players;
+    size_t labels = training->classes, draws = o->draws, n = o->width;
     const double *v = o->v + place * draws * labels, *empty = training->empty + input * labels;
     double loss = 0, factor = 1 / (o->divisor * (double)labels);
     if (!o->takes_all)
@@ -195,8 +222,12 @@ static fds_status read_utilities(learn_objective *o, const uint32_t *inputs, fds
     qsort(o->drawn, count, sizeof *o->drawn, by_row);
     for (size_t i = 0; i < count; i++) {
         learn_draw d = o->drawn[i];
-        TRY(rows->read(rows->context, 0, d.row, inputs[d.slot / o->draws] * labels, labels,
-                       o->v + d.slot * labels, err));
+        size_t input = inputs[d.slot / o->draws];
+        double *v = o->v + d.slot * labels;
+        TRY(rows->read(rows->context, 0, d.row, input * labels, labels, v, err));
+        for (size_t y = 0; y < labels; y++)
+            v[y] -= learn_equal_share(o->training, fds_plan_coalition(o->training->plan, d.row),
+                                      input, y);
     }
     qsort(o->drawn, count, sizeof *o->drawn, by_slot);
     return FDS_OK;
@@ -208,7 +239,7 @@ fds_status learn_objective_apply(learn_objective *o, const uint32_t *inputs, uin
                                  uint32_t step, const float *u, double *loss, float *gradient,
                                  fds_error *err) {
     const fds__training *training = o->training;
-    size_t n = training->players, labels = training->classes;
+    size_t n = o->width, labels = training->classes;
     bool is_closed = o->kind == FDS__OBJECTIVE_CLOSED;
     double strength = o->gamma / (o->divisor * (double)labels * (is_closed ? (double)n : 1));
     double sum = 0;
@@ -265,10 +296,10 @@ static double mean_square_total(const fds__training *training) {
     return sum / ((double)train * training->classes);
 }
 
-/* An input's targets (classes, outputs): of the players, or the sums of the groups. */
+/* An input's targets (classes, outputs): of the players or factors, or the sums of the groups. */
 static void output_targets(const learn_objective *o, bool is_by_group, size_t input, double *out) {
     const fds__training *training = o->training;
-    size_t n = training->players, outputs = is_by_group ? o->each : n;
+    size_t n = o->width, outputs = is_by_group ? o->each : n;
     const float *target = training->targets + input * training->classes * n;
     memset(out, 0, training->classes * outputs * sizeof *out);
     for (size_t y = 0; y < training->classes; y++)
@@ -280,7 +311,7 @@ static void output_targets(const learn_objective *o, bool is_by_group, size_t in
 /* mean (classes, outputs) of the targets over the training inputs; returns the variance. */
 static double target_spread(learn_objective *o, bool is_by_group, double *mean) {
     const fds__training *training = o->training;
-    size_t size = training->classes * (is_by_group ? o->each : training->players);
+    size_t size = training->classes * (is_by_group ? o->each : o->width);
     size_t train = training->inputs - training->validation;
     double sum = 0;
     memset(mean, 0, size * sizeof *mean);
@@ -324,7 +355,7 @@ static fds_status set_draws(learn_objective *o, uint32_t draws, fds_error *err) 
     o->units = rows / together;
     TRY(RESERVE(o->cumulative, o->units, 1, err));
     TRY(RESERVE(o->drawn, o->batch, o->draws, err));
-    TRY(RESERVE(o->members, o->draws, o->training->players, err));
+    TRY(RESERVE(o->members, o->draws, o->width, err));
     TRY(RESERVE(o->weights, o->draws, 1, err));
     TRY(RESERVE(o->v, o->batch * o->draws, o->training->classes, err));
     TRY(RESERVE(o->rest, o->draws, o->training->classes, err));
@@ -345,12 +376,15 @@ static fds_status set_draws(learn_objective *o, uint32_t draws, fds_error *err) 
 fds_status learn_objective_init(learn_objective *o, const fds__training *training,
                                 const fds__explainer_params *params, uint32_t batch,
                                 fds_error *err) {
-    size_t n = training->players;
+    size_t n = training->rank ? training->rank : training->players;
+    assert(params->rank == training->rank &&
+           !(training->rank && training->groups && params->gamma > 0));
     *o = (learn_objective){.training = training,
                            .kind = params->objective,
                            .is_by_group = params->is_by_group,
                            .gamma = params->is_by_group || !training->groups ? 0 : params->gamma,
                            .each = params->is_by_group ? fds_groups_count(training->groups) : n,
+                           .width = n,
                            .batch = batch,
                            .seed = params->seed};
     o->outputs = training->classes * o->each;

@@ -141,9 +141,10 @@ static json_t *describe_groups(const fds_groups *groups) {
 
 static json_t *describe_explainer(const fds__explainer_params *p, size_t probes) {
     return json_pack(
-        "{s:s, s:I, s:o, s:b, s:b, s:f, s:s, s:f, s:I, s:I, s:I, s:I, s:s, s:I}", "network",
+        "{s:s, s:I, s:o, s:b, s:b, s:o*, s:f, s:s, s:f, s:I, s:I, s:I, s:I, s:s, s:I}", "network",
         p->network, "probes", (json_int_t)probes, "weights", fds__json_string(p->weights),
-        "warm_up", p->warm_up, "by_group", p->is_by_group, "gamma", fds__decimal(p->gamma),
+        "warm_up", p->warm_up, "by_group", p->is_by_group, "rank",
+        p->rank ? json_integer((json_int_t)p->rank) : NULL, "gamma", fds__decimal(p->gamma),
         "objective", p->objective == FDS__OBJECTIVE_PAPER ? "paper" : "closed", "lr",
         fds__decimal(p->lr), "batch", (json_int_t)p->batch, "epochs", (json_int_t)p->epochs,
         "patience", (json_int_t)p->patience, "draws", (json_int_t)p->draws, "precision",
@@ -207,12 +208,14 @@ static json_t *describe_choice(const fds__fit_choice *c) {
 }
 
 static json_t *describe_results(const fds__fit_report *r, const fds_ls_report *strengths) {
-    return json_pack("{s:I, s:f, s:I, s:I, s:o, s:o, s:o, s:o, s:o, s:o*}", "sub_models",
+    return json_pack("{s:I, s:f, s:I, s:I, s:o, s:o, s:o, s:o*, s:o, s:o, s:o*}", "sub_models",
                      (json_int_t)r->sub_models, "service_accuracy", r->service_accuracy, "epochs",
                      (json_int_t)r->epochs, "best_epoch", (json_int_t)r->best_epoch, "loss",
                      fds__json_real(r->loss), "agreement", fds__json_real(r->agreement), "within",
-                     fds__json_real(r->within), "seconds", fds__fit_seconds_json(r->seconds),
-                     "least_squares", describe_strengths(strengths), "choice",
+                     fds__json_real(r->within), "energy",
+                     isfinite(r->energy) ? json_real(r->energy) : NULL, "seconds",
+                     fds__fit_seconds_json(r->seconds), "least_squares",
+                     describe_strengths(strengths), "choice",
                      r->choice.is_measured ? describe_choice(&r->choice) : NULL);
 }
 
@@ -495,7 +498,8 @@ static void read_results(const json_t *json, fds__run_record *r) {
                                   .best_epoch = (uint32_t)whole_at(results, "best_epoch"),
                                   .loss = real_or_nan(results, "loss"),
                                   .agreement = real_or_nan(results, "agreement"),
-                                  .within = real_or_nan(results, "within")};
+                                  .within = real_or_nan(results, "within"),
+                                  .energy = real_or_nan(results, "energy")};
     for (int s = 0; s < FDS__FIT_STAGES; s++)
         r->report.seconds[s] = real_at(seconds, fds__fit_stage_name((fds__fit_stage)s));
     r->strengths = read_strengths(json_object_get(results, "least_squares"));

@@ -14,6 +14,7 @@
 #include "explain/run.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -24,6 +25,8 @@ enum {
     LEAST_VALIDATION = 20, /* validation coalitions: one in twenty, but not fewer */
     VALIDATION_SHARE = 20,
     VALIDATION_INPUTS = 10, /* one input in ten */
+    MANY_PLAYERS = 1000,    /* more than so many players get factors */
+    RANK = 128,             /* so many; docs/many-players.md has what they hold */
 };
 
 /* In the order of the parameter "explainer". Of networks, the best measured for their time
@@ -117,6 +120,34 @@ static void settle_explainer(fds__fit_settings *s, const fds_params *p, int at) 
         .seed = p->seed,
         .threads = s->explainer_threads,
     };
+}
+
+/* The number of factors; 0: none. players: 0 if they are not known yet. */
+static fds_status read_rank(const fds_params *p, size_t players, size_t *rank, fds_error *err) {
+    char *end = NULL;
+    *rank = 0;
+    if (!p->rank || !strcmp(p->rank, "full"))
+        return FDS_OK;
+    unsigned long long number = strtoull(p->rank, &end, 10);
+    if (p->rank[0] < '1' || p->rank[0] > '9' || *end || number > UINT32_MAX)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`rank` must be full or a whole number above 0 (got %.60s)", p->rank);
+    if (players && number >= players)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`rank` must be below the number of players, %zu (got %.60s)", players,
+                         p->rank);
+    *rank = (size_t)number;
+    return FDS_OK;
+}
+
+/* Factors of the players of a network. */
+static fds_status settle_rank(fds__fit_settings *s, const fds_params *p, size_t players,
+                              fds_error *err) {
+    TRY(read_rank(p, players, &s->explainer.rank, err));
+    bool is_network = !s->is_bank && !s->probes;
+    if (is_network && !p->rank && players > MANY_PLAYERS && s->sampler != FDS_SAMPLER_GFDS_PLUS)
+        s->explainer.rank = RANK;
+    return FDS_OK;
 }
 
 /* Seconds that a sub-model takes to answer for one input on a core of the kind that answer_ms is
@@ -221,6 +252,8 @@ static fds_status check_settings(const fds_params *p, const fds__fit_settings *s
     if (p->weights && strncmp(e->network, "resnet", 6) != 0)
         return fds__fail(err, FDS_ERR_USAGE,
                          "`weights` needs `explainer` resnet18 or resnet50 (got %s)", e->network);
+    size_t rank;
+    TRY(read_rank(p, 0, &rank, err));
     TRY(fds__check_even(p, s->sampler, err));
     return e->precision == FDS__PRECISION_BF16 ? fds__deep_bf16_check(err) : FDS_OK;
 }
@@ -333,6 +366,7 @@ fds_status fds__fit_settle(const fds_params *params, const fds_problem *problem,
         return fds__fail(err, FDS_ERR_USAGE, "method %s needs two groups or more", s->method);
     TRY(check_inputs(problem, err));
     TRY(choose_explainer(s, params, problem, err));
+    TRY(settle_rank(s, params, players, err));
     s->validation_inputs = MAX(problem->input_count / VALIDATION_INPUTS, (size_t)1);
     return FDS_OK;
 }

@@ -13,17 +13,20 @@ enum { TOGETHER = 64 }; /* inputs that the network answers at once */
 
 static fds_status read_rows(learn_validation *h, fds_error *err) {
     const fds__training *training = h->training;
-    size_t n = training->players, columns = training->validation * training->classes;
-    size_t first = h->first * training->classes;
+    size_t labels = training->classes, columns = training->validation * labels;
+    size_t first = h->first * labels;
     for (size_t r = 0; r < h->rows; r++) {
         const uint64_t *bits = fds_plan_coalition(training->validation_plan, r + 2);
         h->weights_sum += fds_plan_weight(training->validation_plan, r + 2);
-        for (size_t i = 0; i < n; i++)
-            h->members[r * n + i] = fds_coalition_has(bits, i);
+        learn_members(training, bits, h->phi);
+        for (size_t i = 0; i < h->width; i++)
+            h->members[r * h->width + i] = (float)h->phi[i];
         TRY(training->validation_rows->read(training->validation_rows->context, 0, r + 2, first,
                                             columns, h->read, err));
         for (size_t c = 0; c < columns; c++)
-            h->v[c * h->rows + r] = (float)(h->read[c] - training->empty[first + c]);
+            h->v[c * h->rows + r] =
+                (float)(h->read[c] - training->empty[first + c] -
+                        learn_equal_share(training, bits, h->first + c / labels, c % labels));
     }
     if (!(h->weights_sum > 0))
         return fds__fail(err, FDS_ERR_USAGE,
@@ -33,8 +36,9 @@ static fds_status read_rows(learn_validation *h, fds_error *err) {
 
 fds_status learn_validation_init(learn_validation *h, const fds__training *training,
                                  fds_error *err) {
-    size_t n = training->players, labels = training->classes;
+    size_t n = training->rank ? training->rank : training->players, labels = training->classes;
     *h = (learn_validation){.training = training,
+                            .width = n,
                             .rows = fds_plan_rows(training->validation_plan) - 2,
                             .first = training->inputs - training->validation};
     TRY(RESERVE(h->members, h->rows, n, err));
@@ -64,7 +68,7 @@ uint64_t learn_validation_checksum(const learn_validation *h) {
 static double input_loss(learn_validation *h, const learn_objective *o, size_t place,
                          const float *u) {
     const fds__training *training = h->training;
-    size_t n = training->players, labels = training->classes, rows = h->rows;
+    size_t n = h->width, labels = training->classes, rows = h->rows;
     const float *v = h->v + place * labels * rows;
     double loss = 0;
     learn_values(o, h->first + place, u, h->phi);

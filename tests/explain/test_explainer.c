@@ -24,8 +24,8 @@ static fds_groups *three_groups(void) {
 static fds__explainer *any_explainer(const char *network, const fds_groups *groups) {
     fds__explainer *e = NULL;
     fds_error err;
-    expect_ok(learn_explainer_create(network, FDS__PRECISION_F32, N, CLASSES, image, groups,
-                                     0.1 / 3, 1, &e, &err),
+    expect_ok(learn_explainer_create(network, FDS__PRECISION_F32, N, CLASSES, image, groups, NULL,
+                                     0, 0.1 / 3, 1, &e, &err),
               &err);
     fds__deep *net = learn_explainer_net(e);
     fds_rng rng = fds_rng_make(5, 99, 0, 0);
@@ -298,7 +298,7 @@ static fds_status save_and_load(fds_error *err) {
     fds_status status = fds_groups_create(group_of, N, NULL, &groups, err);
     if (status == FDS_OK)
         status = learn_explainer_create("linear", FDS__PRECISION_F32, N, CLASSES, image, groups,
-                                        0.1, 1, &e, err);
+                                        NULL, 0, 0.1, 1, &e, err);
     if (status == FDS_OK)
         status = fds__explainer_save(e, scratch_path("a"), err);
     if (status == FDS_OK)

@@ -152,6 +152,89 @@ static void every_gradient_agrees_with_finite_differences(void **state) {
     toy_free(&t);
 }
 
+/* ---- factors ---- */
+
+/* Orthonormal and orthogonal to 1: rows of the discrete cosine transform, as many as there can be. */
+static float *cosines(size_t n) {
+    float *h = need(n * (n - 1), sizeof *h);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k + 1 < n; k++)
+            h[i * (n - 1) + k] =
+                (float)(sqrt(2.0 / (double)n) *
+                        cos(acos(-1) * (double)(k + 1) * ((double)i + 0.5) / (double)n));
+    return h;
+}
+
+/* The training with factors, whose targets are coefficients; the caller frees both. */
+static fds__training factorised(const toy *t, float **h, float **targets) {
+    fds__training f = t->training;
+    size_t n = PLAYERS, columns = f.inputs * f.classes;
+    *h = cosines(n);
+    *targets = need(columns * (n - 1), sizeof **targets);
+    for (size_t c = 0; c < columns; c++)
+        for (size_t k = 0; k + 1 < n; k++) {
+            double sum = 0;
+            for (size_t i = 0; i < n; i++)
+                sum += (double)(*h)[i * (n - 1) + k] * (double)t->targets[c * n + i];
+            (*targets)[c * (n - 1) + k] = (float)sum;
+        }
+    f.factors = *h;
+    f.rank = n - 1;
+    f.targets = *targets;
+    f.groups = NULL;
+    return f;
+}
+
+/* The same values, as outputs of a full head and as coefficients, have the same loss; and the gradient
+ * by coefficients agrees with differences. */
+static void factors_have_the_loss_of_their_values(void **state) {
+    (void)state;
+    static const uint32_t inputs[BATCH] = {6, 0, 3, 2};
+    toy t;
+    toy_make(&t, &gradient_size);
+    toy f = t;
+    float *h, *targets;
+    f.training = factorised(&t, &h, &targets);
+    for (int kind = 0; kind < 3; kind++) {
+        fds__explainer_params params = {.objective =
+                                            kind ? FDS__OBJECTIVE_PAPER : FDS__OBJECTIVE_CLOSED,
+                                        .draws = kind == 1 ? 6 : 60,
+                                        .seed = 5};
+        learn_objective full = objective_for(&t.training, &params, BATCH);
+        params.rank = PLAYERS - 1;
+        gradients_agree_with_differences(&f, &params, kind ? "factors, paper" : "factors, closed");
+        learn_objective less = objective_for(&f.training, &params, BATCH);
+        float *u = need(BATCH * full.outputs, sizeof *u),
+              *c = need(BATCH * less.outputs, sizeof *c),
+              *unused = need(BATCH * full.outputs, sizeof *u);
+        fds_rng rng = fds_rng_make(8, 99, 0, 0);
+        for (size_t i = 0; i < BATCH * full.outputs; i++)
+            u[i] = (float)uniform(&rng);
+        for (size_t i = 0; i < BATCH * less.outputs; i++) {
+            size_t column = i / (PLAYERS - 1), k = i % (PLAYERS - 1);
+            double sum = 0;
+            for (size_t p = 0; p < PLAYERS; p++)
+                sum +=
+                    (double)h[p * (PLAYERS - 1) + k] * full.scale * (double)u[column * PLAYERS + p];
+            c[i] = (float)(sum / less.scale);
+        }
+        double a = loss_at(&full, inputs, u, unused), b = loss_at(&less, inputs, c, unused);
+        if (!kind) { /* means over players and over factors, each in its own unit */
+            a *= full.divisor * PLAYERS;
+            b *= less.divisor * (PLAYERS - 1);
+        }
+        assert_true(fabs(a - b) < 1e-5 * a);
+        learn_objective_free(&full);
+        learn_objective_free(&less);
+        free(u);
+        free(c);
+        free(unused);
+    }
+    free(h);
+    free(targets);
+    toy_free(&t);
+}
+
 /* The norm has no slope where all members agree, and none that means anything where they differ by
  * rounding: there the gradient must not depend on it. */
 static void the_penalty_is_quiet_where_members_agree_but_for_rounding(void **state) {
@@ -468,6 +551,7 @@ int main(void) {
         cmocka_unit_test(normalised_values_add_up_and_keep_their_differences),
         cmocka_unit_test(values_of_any_output_add_up),
         cmocka_unit_test(every_gradient_agrees_with_finite_differences),
+        cmocka_unit_test(factors_have_the_loss_of_their_values),
         cmocka_unit_test(the_penalty_is_quiet_where_members_agree_but_for_rounding),
         cmocka_unit_test(cross_entropy_and_its_gradient),
         cmocka_unit_test(draws_have_the_mean_of_the_whole_plan),
