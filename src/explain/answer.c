@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
  * The answers of a run for its inputs, as a result, and a figure of them. */
-#include "explain/run.h"
+#include "explain/run_inside.h"
 
 #include <math.h>
 #include <string.h>
@@ -18,6 +18,7 @@ typedef struct {
     uint32_t *labels; /* (count) */
     float *probs;     /* (count, classes); of a regression standardised predictions */
     double *targets;  /* (count) of a regression: standardised; or NULL */
+    const fds__new_players *new_ones; /* whom to value; NULL: the run's players */
 } question;
 
 static fds_status fail_target(const fds_run *run, uint32_t classes, const char *target,
@@ -120,8 +121,10 @@ static fds_status solve(question *q, fds_result *r, const fds_events *events, fd
                              .empty = r->empty + done,
                              .values = r->values + done * n,
                              .errors = r->errors + done * n};
-        TRY(fds__run_explain(q->run, q->by, q->in->ds, q->in->index + done, count, q->is_given,
-                             &part, err));
+        TRY(q->new_ones ? fds__run_explain_new(q->run, q->new_ones, q->in->ds, q->in->index + done,
+                                               count, q->is_given, &part, err)
+                        : fds__run_explain(q->run, q->by, q->in->ds, q->in->index + done, count,
+                                           q->is_given, &part, err));
         if (q->has_check) {
             part = (fds__answers){.labels = q->labels + done,
                                   .values = r->checks + done * n,
@@ -148,10 +151,14 @@ static fds_status name_targets(const question *q, size_t k, fds_result *r, fds_e
                : FDS_OK;
 }
 
-static fds_status name_result(const question *q, fds_result *r, fds_error *err) {
+static fds_status name_new(const fds__new_players *who, fds_result *r, fds_error *err) {
+    for (size_t i = 0; i < who->count; i++)
+        TRY(fds__result_name_player(r, i, who->names[i], NULL, who->labels[i], who->sizes[i], err));
+    return FDS_OK;
+}
+
+static fds_status name_players(const question *q, fds_result *r, fds_error *err) {
     const fds_run *run = q->run;
-    if (q->targets)
-        TRY(fds__result_regression(r, err));
     for (size_t i = 0; i < r->players; i++) {
         uint32_t label = fds__run_player_label(run, i);
         if (q->targets)
@@ -162,6 +169,14 @@ static fds_status name_result(const question *q, fds_result *r, fds_error *err) 
     }
     for (size_t i = 0; i < r->players; i++)
         r->player_groups[i] = fds__run_player_group(run, i);
+    return FDS_OK;
+}
+
+static fds_status name_result(const question *q, fds_result *r, fds_error *err) {
+    const fds_run *run = q->run;
+    if (q->targets)
+        TRY(fds__result_regression(r, err));
+    TRY(q->new_ones ? name_new(q->new_ones, r, err) : name_players(q, r, err));
     for (uint32_t c = 0; !q->targets && c < r->classes; c++)
         TRY(fds__result_name_class(r, c, fds__run_class_name(run, c), err));
     for (size_t k = 0; k < r->predictions; k++) {
@@ -205,9 +220,12 @@ static json_t *describe(const question *q, const fds_result *r, double seconds) 
         "task", info.is_regression ? "regression" : "classification", "run",
         fds__json_string(fds__run_folder(q->run)), "method", info.method, "data", info.source,
         "explainer", info.explainer, "players", (json_int_t)r->players, "clusters",
-        describe_clusters(q->run, r->players), "by",
-        q->by == FDS__ANSWERER_BANK ? "bank" : "explainer", "errors",
-        fds__run_error_source(q->run, q->by), "check_errors",
+        describe_clusters(q->run, q->new_ones ? 0 : r->players), "by",
+        q->new_ones                   ? "prediction from samples"
+        : q->by == FDS__ANSWERER_BANK ? "bank"
+                                      : "explainer",
+        "errors", q->new_ones ? "of players left out" : fds__run_error_source(q->run, q->by),
+        "check_errors",
         fds__json_string(q->has_check ? fds__run_error_source(q->run, FDS__ANSWERER_BANK) : NULL),
         "seconds", seconds);
 }
@@ -239,7 +257,10 @@ fds_status fds_run_explain(fds_run *run, const fds_input *in, const fds_params *
     question q = {.run = run, .in = in};
     fds_result *r;
     TRY(choose_answerer(&q, params, err));
-    TRY(fds__result_create(info.method, info.players, in->count,
+    if (params && params->new_player)
+        TRY(run_new_players(run, params->new_player, q.has_check || params->answer_by == 1, events,
+                            &q.new_ones, err));
+    TRY(fds__result_create(info.method, q.new_ones ? q.new_ones->count : info.players, in->count,
                            info.is_regression ? 0 : info.classes, &r, err));
     fds__run_set_events(run, events);
     fds_status status = fill(&q, params, events, r, err);

@@ -6,6 +6,7 @@
  *   settings.c    the four methods, defaults, mistakes
  *   training.c    which inputs and coalitions train the explainer, and which validate it
  *   factors.c     the few ways in which players differ; an explainer of many learns these
+ *   newcomers.c   factors of players that the run has never seen, from their samples
  *   objective.c   losses and their gradients with respect to the network's outputs
  *   validation.c  the loss on validation inputs and coalitions
  *   learn.c       the training loop: order, learning rate, early stop; checkpoint.c what it saves
@@ -133,6 +134,21 @@ fds_status fds__run_check_data(const fds_run *run, const fds_dataset *train, fds
 /* Who answers: the network, or the stored sub-models. */
 typedef enum fds__answerer { FDS__ANSWERER_EXPLAINER, FDS__ANSWERER_BANK } fds__answerer;
 
+/* Players that the run has not seen. */
+typedef struct fds__new_players {
+    size_t count;
+    char **names;
+    size_t *sizes;    /* samples */
+    uint32_t *labels; /* of most of them */
+    double *h;        /* (count, rank) predicted factors */
+} fds__new_players;
+
+/* The providers of a labelled data set, or all of it as one new player if it names none. FDS_ERR_USAGE
+ * where the run cannot value new players. The caller frees *out after a failure too. */
+fds_status fds__run_open_new(fds_run *run, const char *path, const fds_events *events,
+                             fds__new_players *out, fds_error *err);
+void fds__new_players_free(fds__new_players *players);
+
 /* The caller's arrays. */
 typedef struct fds__answers {
     uint32_t *labels;     /* (count) the label of each input that the values are for */
@@ -149,6 +165,10 @@ typedef struct fds__answers {
 fds_status fds__run_explain(fds_run *run, fds__answerer by, const fds_dataset *ds,
                             const uint32_t *index, size_t count, bool is_given,
                             const fds__answers *answers, fds_error *err);
+/* As fds__run_explain, but values and errors (count, players->count) are predictions for new players. */
+fds_status fds__run_explain_new(fds_run *run, const fds__new_players *players,
+                                const fds_dataset *ds, const uint32_t *index, size_t count,
+                                bool is_given, const fds__answers *answers, fds_error *err);
 /* Where the standard errors come from, for people: "calibrated on 300 validation inputs". */
 const char *fds__run_error_source(const fds_run *run, fds__answerer by);
 
@@ -230,7 +250,8 @@ typedef struct fds__explainer_params {
     const char *network; /* a name of deep.h */
     const char *weights; /* or NULL */
     bool warm_up, is_by_group;
-    size_t rank; /* of the factors of the players; 0: none, an output is a value */
+    size_t rank;     /* of the factors of the players; 0: none, an output is a value */
+    bool learns_new; /* factors of new players too */
     float gamma;
     fds__objective objective;
     float lr;
@@ -251,6 +272,10 @@ fds__deep_params fds__explainer_net(const fds__explainer_params *params, fds_sha
  * if labels is NULL. */
 fds_status fds__explainer_run(fds__explainer *explainer, const float *x, size_t count,
                               const uint32_t *labels, float *values, fds_error *err);
+/* With factors: the coefficients (count, rank) of inputs for their labels. */
+fds_status fds__explainer_coefficients(fds__explainer *explainer, const float *x, size_t count,
+                                       const uint32_t *labels, float *coefficients, fds_error *err);
+size_t fds__explainer_rank(const fds__explainer *explainer); /* 0: no factors */
 /* safetensors: the network's tensors, with everything needed to use it in the metadata. */
 fds_status fds__explainer_save(const fds__explainer *explainer, const char *path, fds_error *err);
 /* groups: of the players; may be NULL unless the network's outputs are groups. FDS_ERR_SHAPE when

@@ -48,6 +48,7 @@ struct fds__explainer {
     const float *factors; /* (players, rank) own_factors, or of the file */
     float *own_factors, *wide;
     size_t rank;
+    bool is_raw;           /* answers are coefficients */
     fds__dense *by_player; /* from coefficients to players, made at the first answer */
     double scale;
     float *u; /* (outputs) of one input */
@@ -223,9 +224,12 @@ static fds_status make_by_player(fds__explainer *e, fds_error *err) {
 
 /* ---- answers ---- */
 
-/* values (players) of one class from u, its outputs */
+/* Numbers of an answer for one label. */
+static size_t width_of(const fds__explainer *e) { return e->is_raw ? e->rank : e->players; }
+
+/* values (width_of) of one class from u, its outputs */
 static void spread(const fds__explainer *e, const float *u, float *values) {
-    for (size_t i = 0; i < e->players; i++) {
+    for (size_t i = 0; i < width_of(e); i++) {
         const uint32_t *members;
         size_t g = e->groups ? fds_groups_of(e->groups, i) : i;
         size_t count = e->groups ? fds_groups_members(e->groups, g, &members) : 1;
@@ -236,7 +240,7 @@ static void spread(const fds__explainer *e, const float *u, float *values) {
 /* u (count, row) to the values of inputs of[count] (NULL: 0, 1, ...), which are stride apart */
 static void spread_rows(fds__explainer *e, const float *u, size_t row, size_t count,
                         const size_t *of, size_t stride, float *values) {
-    if (e->rank && count) {
+    if (e->rank && !e->is_raw && count) {
         fds__dense_run(e->by_player, u, row, count, e->wide);
         u = e->wide;
         row = fds__dense_width(e->by_player);
@@ -258,7 +262,7 @@ static void run_head(fds__explainer *e, size_t y, const float *from, size_t row,
     if (!same) /* the head is made when its label is first asked for */
         return;
     fds__dense_run(head, e->sorted, row, same, u);
-    spread_rows(e, u, fds__dense_width(head), same, of, e->players, values);
+    spread_rows(e, u, fds__dense_width(head), same, of, width_of(e), values);
 }
 
 /* Up to ROWS inputs: values of the given labels, or of all classes. */
@@ -280,8 +284,8 @@ static void run_layers(fds__explainer *e, const float *x, size_t count, const ui
         }
         const fds__dense *head = e->layers[hidden + y];
         fds__dense_run(head, from, row, count, u);
-        spread_rows(e, u, fds__dense_width(head), count, NULL, e->classes * e->players,
-                    values + y * e->players);
+        spread_rows(e, u, fds__dense_width(head), count, NULL, e->classes * width_of(e),
+                    values + y * width_of(e));
     }
 }
 
@@ -294,15 +298,15 @@ static fds_status run_network(fds__explainer *e, const float *x, size_t count,
         TRY(fds__deep_infer_run(e->infer, x + k * sample, 1, e->u, err));
         for (size_t y = labels ? labels[k] : 0; y < (labels ? labels[k] + 1 : e->classes); y++) {
             spread_rows(e, e->u + y * each, each, 1, NULL, 0, values);
-            values += e->players;
+            values += width_of(e);
         }
     }
     return FDS_OK;
 }
 
-fds_status fds__explainer_run(fds__explainer *e, const float *x, size_t count,
-                              const uint32_t *labels, float *values, fds_error *err) {
-    size_t sample = fds__shape_size(e->shape), each = (labels ? 1 : e->classes) * e->players;
+static fds_status answer(fds__explainer *e, const float *x, size_t count, const uint32_t *labels,
+                         float *values, fds_error *err) {
+    size_t sample = fds__shape_size(e->shape), each = (labels ? 1 : e->classes) * width_of(e);
     const fds__deep_params *params = fds__deep_get_params(e->net);
     TRY(make_by_player(e, err));
     if (!is_dense(params->network, params->precision))
@@ -313,6 +317,22 @@ fds_status fds__explainer_run(fds__explainer *e, const float *x, size_t count,
                    labels ? labels + first : NULL, values + first * each);
     return FDS_OK;
 }
+
+fds_status fds__explainer_run(fds__explainer *e, const float *x, size_t count,
+                              const uint32_t *labels, float *values, fds_error *err) {
+    e->is_raw = false;
+    return answer(e, x, count, labels, values, err);
+}
+
+fds_status fds__explainer_coefficients(fds__explainer *e, const float *x, size_t count,
+                                       const uint32_t *labels, float *coefficients,
+                                       fds_error *err) {
+    assert(e->rank);
+    e->is_raw = true;
+    return answer(e, x, count, labels, coefficients, err);
+}
+
+size_t fds__explainer_rank(const fds__explainer *e) { return e->rank; }
 
 /* ---- file ---- */
 

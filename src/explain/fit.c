@@ -86,8 +86,9 @@ static fds_status check_explainer(const fit *f, fds_error *err) {
 
 /* Removes the temporary files that killed processes left beside files of the run. */
 static fds_status sweep(const fit *f, fds_error *err) {
-    static const char *const names[] = {FDS__RUN_JSON,    FDS__RUN_SERVICE, FDS__RUN_EXPLAINER,
-                                        FDS__RUN_PLAYERS, FDS__RUN_ERRORS,  FDS__RUN_VALIDATION};
+    static const char *const names[] = {FDS__RUN_JSON,     FDS__RUN_SERVICE, FDS__RUN_EXPLAINER,
+                                        FDS__RUN_PLAYERS,  FDS__RUN_ERRORS,  FDS__RUN_VALIDATION,
+                                        FDS__RUN_NEWCOMERS};
     char path[FDS__PATH_MAX];
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         TRY(fds__path_join(path, sizeof path, f->dir, names[i], err));
@@ -432,6 +433,44 @@ static fds_status choose(fit *f, fds_error *err) {
     return FDS_OK;
 }
 
+/* How factors of players follow from their samples. */
+static fds_status learn_newcomers(fit *f, fds_error *err) {
+    const fds__fit_settings *s = &f->settings;
+    const fds_inputs *x = f->utility->data->inputs;
+    size_t first = f->inputs - s->validation_inputs, columns = first * f->classes;
+    char path[FDS__PATH_MAX];
+    OWNED double *totals = NULL;
+    fds__newcomers *newcomers = NULL;
+    TRY(fds__path_join(path, sizeof path, f->dir, FDS__RUN_NEWCOMERS, err));
+    TRY(RESERVE(totals, f->columns - columns, 1, err));
+    for (size_t j = columns; j < f->columns; j++)
+        totals[j - columns] = f->full[j] - f->empty[j];
+    const fds__newcomer_job job = {.problem = f->problem,
+                                   .service = f->service,
+                                   .factors = &f->factors,
+                                   .coefficients = f->targets,
+                                   .columns = columns,
+                                   .explainer = f->explainer,
+                                   .validation = s->validation_inputs,
+                                   .x = x->values + first * x->size,
+                                   .predicted = f->predicted + first,
+                                   .totals = totals,
+                                   .values = f->values,
+                                   .stride = f->columns,
+                                   .first_column = columns,
+                                   .events = f->events};
+    fds_status status = fds__newcomers_learn(&job, &newcomers, err);
+    if (status == FDS_OK)
+        status = fds__newcomers_save(newcomers, path, err);
+    if (status == FDS_OK)
+        fds__log(f->events, FDS_LOG_INFO,
+                 "new players: values predicted for players left out correlate with those of least "
+                 "squares by %.2f",
+                 fds__newcomers_agreement(newcomers));
+    fds__newcomers_free(newcomers);
+    return status;
+}
+
 /* Trains and saves the network, or the probe. */
 static fds_status train_explainer(fit *f, const fds__training *training, fds_error *err) {
     const fds__fit_settings *s = &f->settings;
@@ -445,7 +484,8 @@ static fds_status train_explainer(fit *f, const fds__training *training, fds_err
         return f->first ? FDS_OK : fds__probe_save(f->probe, path, err);
     }
     TRY(fds__learn(training, &s->explainer, f->dir, f->events, &f->explainer, &f->report, err));
-    return fds__explainer_save(f->explainer, path, err);
+    TRY(fds__explainer_save(f->explainer, path, err));
+    return s->explainer.learns_new ? learn_newcomers(f, err) : FDS_OK;
 }
 
 /* Factors of the values of training inputs, and the coefficients of all inputs. */

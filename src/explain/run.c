@@ -20,6 +20,8 @@ void fds_run_free(fds_run *run) {
     fds__free(run->player_labels);
     fds__fit_plans_free(&run->plans);
     fds__explainer_free(run->explainer);
+    fds__newcomers_free(run->newcomers);
+    fds__new_players_free(&run->read);
     fds__calibration_free(&run->calibration);
     fds_lane_free(run->lane);
     fds__free(run->initial);

@@ -7,6 +7,7 @@
  *   utilities/             the table of utilities
  *   explainer.safetensors  the maps of a probe, or the network; missing where a bank answers
  *   players.safetensors    the first sample of each player ("samples"), for pictures
+ *   newcomers.safetensors  how factors follow from samples, of a fit with rank_from samples
  *   errors.safetensors     standard errors calibrated on validation inputs
  *   validation.json        what the explainer is worth (validate.c)
  *   metrics.jsonl, curves.svg   how the explainer's training went
@@ -29,6 +30,7 @@
 #define FDS__RUN_PLAYERS "players.safetensors"
 #define FDS__RUN_ERRORS "errors.safetensors"
 #define FDS__RUN_BANK "models.bank"
+#define FDS__RUN_NEWCOMERS "newcomers.safetensors"
 #define FDS__RUN_VALIDATION "validation.json"
 
 /* ---- settings.c ---- */
@@ -131,6 +133,46 @@ fds_status fds__bank_permit(const fds__record_form *form, const char *path, cons
 fds_status fds__bank_import(const char *path, const char *from, fds__imported *out, fds_error *err);
 /* "records", "slots" and "bytes" of a file; NULL: there is none. */
 fds_status fds__bank_describe(const char *path, json_t **out, fds_error *err);
+
+/* ---- newcomers.c: players that a run has never seen ---- */
+
+typedef struct fds__newcomers fds__newcomers;
+
+/* What a fit knows. Validation inputs are the last ones. */
+typedef struct fds__newcomer_job {
+    const fds_problem *problem;
+    const fds_model *service;
+    const fds__factors *factors;
+    const float *coefficients; /* (columns, rank) of training inputs */
+    size_t columns;
+    fds__explainer *explainer;
+    size_t validation;         /* inputs */
+    const float *x;            /* (validation, shape) */
+    const uint32_t *predicted; /* (validation) */
+    const double *totals;      /* (validation, classes) v(1) - v(0) */
+    const double *values;      /* (players, stride) of least squares */
+    size_t stride, first_column;
+    const fds_events *events;
+} fds__newcomer_job;
+
+/* The caller frees *out after a failure too. */
+fds_status fds__newcomers_learn(const fds__newcomer_job *job, fds__newcomers **out, fds_error *err);
+/* The mean correlation of predicted with least-squares values, over players left out. */
+double fds__newcomers_agreement(const fds__newcomers *newcomers);
+/* h (rank) of a player with these samples, whose labels are those of the run. */
+fds_status fds__newcomers_predict(const fds__newcomers *newcomers, const fds_model *service,
+                                  const fds_net *net, fds_lane *lane, const fds_dataset *ds,
+                                  const uint32_t *index, size_t count, const uint32_t *labels,
+                                  double *h, fds_error *err);
+/* The standard error of a predicted value. */
+double fds__newcomers_error(const fds__newcomers *newcomers, double value);
+size_t fds__newcomers_rank(const fds__newcomers *newcomers);
+fds_status fds__newcomers_save(const fds__newcomers *newcomers, const char *path, fds_error *err);
+/* FDS_ERR_SHAPE when the file does not fit. features: fds__net_features of the service model. The
+ * caller frees *out after a failure too. */
+fds_status fds__newcomers_load(const char *path, size_t players, size_t rank, uint32_t classes,
+                               size_t features, fds__newcomers **out, fds_error *err);
+void fds__newcomers_free(fds__newcomers *newcomers);
 
 /* ---- program.c: a program of the user's as the service model ---- */
 

@@ -70,6 +70,32 @@ static fds_status explain_by_probe(fds_run *run, const part *p, const fds__answe
                            out->values + p->first * run->record.info.players, p->spreads, err);
 }
 
+/* Predictions for new players, beside the equal share that every player of the run has. */
+static fds_status explain_new(fds_run *run, const part *p, const fds__answers *out,
+                              fds_error *err) {
+    const fds__new_players *who = run->new_ones;
+    size_t rank = fds__newcomers_rank(run->newcomers), classes = run->record.info.classes;
+    OWNED float *coefficients = NULL;
+    TRY(RESERVE(coefficients, p->count, rank, err));
+    TRY(fds__explainer_coefficients(run->explainer, p->x->values, p->count, out->labels + p->first,
+                                    coefficients, err));
+    for (size_t x = 0; x < p->count; x++) {
+        size_t at = x * classes + out->labels[p->first + x];
+        double share =
+            ((double)p->full[at] - (double)p->empty[at]) / (double)run->record.info.players;
+        for (size_t i = 0; i < who->count; i++) {
+            double value = share;
+            for (size_t k = 0; k < rank; k++)
+                value += (double)coefficients[x * rank + k] * who->h[i * rank + k];
+            out->values[(p->first + x) * who->count + i] = value;
+            if (out->errors)
+                out->errors[(p->first + x) * who->count + i] =
+                    fds__newcomers_error(run->newcomers, value);
+        }
+    }
+    return FDS_OK;
+}
+
 /* Standard errors of normalised values. */
 static void find_errors(const fds_run *run, const part *p, const fds__answers *out) {
     uint32_t classes = run->record.info.classes;
@@ -120,6 +146,8 @@ static fds_status ask_model(fds_run *run, const part *p, fds_error *err) {
 static fds_status divide(fds_run *run, fds__answerer by, bool is_given, const part *p,
                          const fds__answers *out, fds_error *err) {
     keep_ends(run, p, is_given, out);
+    if (run->new_ones)
+        return explain_new(run, p, out, err);
     if (run_is_by_all(run, by))
         TRY(run_open_bank(run, err));
     TRY(run_is_by_all(run, by) ? explain_by_bank(run, run->bank, p, out, err)
@@ -186,6 +214,16 @@ fds_status fds__run_explain(fds_run *run, fds__answerer by, const fds_dataset *d
     fds__free(ends);
     fds__free(spreads);
     fds__free(samples);
+    return status;
+}
+
+fds_status fds__run_explain_new(fds_run *run, const fds__new_players *players,
+                                const fds_dataset *ds, const uint32_t *index, size_t count,
+                                bool is_given, const fds__answers *answers, fds_error *err) {
+    run->new_ones = players;
+    fds_status status =
+        fds__run_explain(run, FDS__ANSWERER_EXPLAINER, ds, index, count, is_given, answers, err);
+    run->new_ones = NULL;
     return status;
 }
 

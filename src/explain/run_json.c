@@ -141,13 +141,14 @@ static json_t *describe_groups(const fds_groups *groups) {
 
 static json_t *describe_explainer(const fds__explainer_params *p, size_t probes) {
     return json_pack(
-        "{s:s, s:I, s:o, s:b, s:b, s:o*, s:f, s:s, s:f, s:I, s:I, s:I, s:I, s:s, s:I}", "network",
-        p->network, "probes", (json_int_t)probes, "weights", fds__json_string(p->weights),
-        "warm_up", p->warm_up, "by_group", p->is_by_group, "rank",
-        p->rank ? json_integer((json_int_t)p->rank) : NULL, "gamma", fds__decimal(p->gamma),
-        "objective", p->objective == FDS__OBJECTIVE_PAPER ? "paper" : "closed", "lr",
-        fds__decimal(p->lr), "batch", (json_int_t)p->batch, "epochs", (json_int_t)p->epochs,
-        "patience", (json_int_t)p->patience, "draws", (json_int_t)p->draws, "precision",
+        "{s:s, s:I, s:o, s:b, s:b, s:o*, s:s*, s:f, s:s, s:f, s:I, s:I, s:I, s:I, s:s, s:I}",
+        "network", p->network, "probes", (json_int_t)probes, "weights",
+        fds__json_string(p->weights), "warm_up", p->warm_up, "by_group", p->is_by_group, "rank",
+        p->rank ? json_integer((json_int_t)p->rank) : NULL, "rank_from",
+        p->learns_new ? "samples" : NULL, "gamma", fds__decimal(p->gamma), "objective",
+        p->objective == FDS__OBJECTIVE_PAPER ? "paper" : "closed", "lr", fds__decimal(p->lr),
+        "batch", (json_int_t)p->batch, "epochs", (json_int_t)p->epochs, "patience",
+        (json_int_t)p->patience, "draws", (json_int_t)p->draws, "precision",
         p->precision == FDS__PRECISION_BF16 ? "bf16" : "f32", "seed", (json_int_t)p->seed);
 }
 
@@ -221,9 +222,10 @@ static json_t *describe_results(const fds__fit_report *r, const fds_ls_report *s
 
 /* Files with checksums, where they are part of the run: what answers depend on, and what says how the
  * sub-models were trained. */
-static const char *const kept[] = {FDS__RUN_SERVICE,       FDS__RUN_EXPLAINER,  FDS__RUN_PLAYERS,
-                                   FDS__RUN_ERRORS,        FDS__EXPORT_SAMPLES, FDS__EXPORT_INITIAL,
-                                   FDS__EXPORT_COALITIONS, FDS__RUN_VALIDATION};
+static const char *const kept[] = {
+    FDS__RUN_NEWCOMERS,  FDS__RUN_SERVICE,       FDS__RUN_EXPLAINER,
+    FDS__RUN_PLAYERS,    FDS__RUN_ERRORS,        FDS__EXPORT_SAMPLES,
+    FDS__EXPORT_INITIAL, FDS__EXPORT_COALITIONS, FDS__RUN_VALIDATION};
 
 static fds_status file_sha256(const char *dir, const char *name, char path[FDS__PATH_MAX],
                               char hex[65], fds_error *err) {

@@ -147,6 +147,13 @@ static fds_status settle_rank(fds__fit_settings *s, const fds_params *p, size_t 
     bool is_network = !s->is_bank && !s->probes;
     if (is_network && !p->rank && players > MANY_PLAYERS && s->sampler != FDS_SAMPLER_GFDS_PLUS)
         s->explainer.rank = RANK;
+    s->explainer.learns_new = p->rank_from == 1;
+    if (s->explainer.learns_new && !s->explainer.rank)
+        return fds__fail(err, FDS_ERR_USAGE, "`rank_from` samples needs factors: give a `rank`");
+    if (s->explainer.learns_new && fds__command_of(s->kind))
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`rank_from` samples needs a service model with features, and `utility` "
+                         "command has none");
     return FDS_OK;
 }
 

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * New players of a run: reading their data, and predicting their factors (newcomers.c). */
+#include "explain/run_inside.h"
+
+#include <string.h>
+
+void fds__new_players_free(fds__new_players *p) {
+    for (size_t i = 0; p->names && i < p->count; i++)
+        fds__free(p->names[i]);
+    fds__free(p->names);
+    fds__free(p->sizes);
+    fds__free(p->labels);
+    fds__free(p->h);
+    *p = (fds__new_players){0};
+}
+
+/* The map from samples to factors, once. */
+static fds_status open_map(fds_run *run, fds_error *err) {
+    const fds__run_info *info = &run->record.info;
+    const json_t *about = json_object_get(run->record.json, "explainer");
+    char path[FDS__PATH_MAX];
+    if (run->newcomers)
+        return FDS_OK;
+    if (!run->explainer || !fds__explainer_rank(run->explainer) ||
+        !json_object_get(about, "rank_from"))
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`new_player`: %s cannot value new players; fit it with `rank_from` "
+                         "samples",
+                         run->dir);
+    TRY(fds__path_join(path, sizeof path, run->dir, FDS__RUN_NEWCOMERS, err));
+    fds__newcomers *map = NULL;
+    fds_status status =
+        fds__newcomers_load(path, info->players, fds__explainer_rank(run->explainer), info->classes,
+                            fds__net_features(run->net), &map, err);
+    if (status == FDS_OK)
+        run->newcomers = map;
+    else
+        fds__newcomers_free(map);
+    return status;
+}
+
+/* Features must be made of columns in the run's way. */
+static fds_status check_data(const fds_run *run, const fds_dataset *ds, fds_error *err) {
+    fds_shape ours = run->record.info.shape, theirs = ds->shape;
+    const json_t *wanted = fds__run_preparation(run);
+    if (!fds__shape_equal(ours, theirs))
+        return fds__fail(err, FDS_ERR_SHAPE,
+                         "`new_player`: %s has samples of %ux%ux%u (channels, rows, columns), but "
+                         "the run explains %ux%ux%u",
+                         ds->source, theirs.channels, theirs.height, theirs.width, ours.channels,
+                         ours.height, ours.width);
+    json_t *given = fds__preparation_json(ds->preparation);
+    bool is_same = given && json_equal(given, wanted ? wanted : json_null());
+    json_decref(given);
+    return is_same ? FDS_OK
+                   : fds__fail(err, FDS_ERR_USAGE,
+                               "`new_player`: the columns of %s become other features than those "
+                               "of the run",
+                               ds->source);
+}
+
+/* The labels of samples as the run numbers them, (samples of ds). */
+static fds_status map_labels(const fds_run *run, const fds_dataset *ds, uint32_t *labels,
+                             fds_error *err) {
+    for (size_t i = 0; i < ds->count; i++) {
+        const char *name = fds_dataset_class_name(ds, ds->labels[i]);
+        labels[i] = fds__run_find_class(run, name);
+        if (labels[i] == run->record.info.classes)
+            return fds__fail(err, FDS_ERR_USAGE,
+                             "`new_player`: %s: sample %zu has the class \"%s\", which the run "
+                             "does not have",
+                             ds->source, i, name);
+    }
+    return FDS_OK;
+}
+
+/* Player number i owns these samples; labels: of all samples. */
+static fds_status predict(fds_run *run, const fds_dataset *ds, const uint32_t *index, size_t count,
+                          const uint32_t *labels, size_t i, fds__new_players *out, fds_error *err) {
+    OWNED uint32_t *own = NULL;
+    OWNED size_t *counts = NULL;
+    TRY(RESERVE(own, count, 1, err));
+    TRY(RESERVE(counts, run->record.info.classes, 1, err));
+    for (size_t s = 0; s < count; s++) {
+        own[s] = labels[index[s]];
+        counts[own[s]]++;
+        if (counts[own[s]] > counts[out->labels[i]])
+            out->labels[i] = own[s];
+    }
+    out->sizes[i] = count;
+    return fds__newcomers_predict(run->newcomers, run->service, run->net, run->lane, ds, index,
+                                  count, own, out->h + i * fds__newcomers_rank(run->newcomers),
+                                  err);
+}
+
+static fds_status fill(fds_run *run, const fds_dataset *ds, const fds_players *players,
+                       const fds_events *events, fds__new_players *out, fds_error *err) {
+    double start_s = fds__now_s();
+    OWNED uint32_t *labels = NULL, *all = NULL;
+    size_t count = players ? fds_players_count(players) : 1;
+    TRY(RESERVE(labels, ds->count, 1, err));
+    TRY(RESERVE(all, ds->count, 1, err));
+    TRY(RESERVE(out->names, count, 1, err));
+    out->count = count;
+    TRY(RESERVE(out->sizes, count, 1, err));
+    TRY(RESERVE(out->labels, count, 1, err));
+    TRY(RESERVE(out->h, count, fds__newcomers_rank(run->newcomers), err));
+    TRY(map_labels(run, ds, labels, err));
+    for (size_t i = 0; i < ds->count; i++)
+        all[i] = (uint32_t)i;
+    for (size_t i = 0; i < count; i++) {
+        const uint32_t *index = all;
+        size_t owned = players ? fds_players_samples(players, i, &index) : ds->count;
+        out->names[i] = fds__strdup(players ? fds_players_name(players, i) : ds->source);
+        if (!out->names[i])
+            return fds__fail_nomem(err, 1);
+        TRY(predict(run, ds, index, owned, labels, i, out, err));
+        TRY(fds__report(events, "new players", "players", i + 1, count, start_s, err));
+    }
+    return FDS_OK;
+}
+
+/* Labelled data, read as that of the run. */
+static fds_status read_data(const fds_run *run, const char *path, const fds_events *events,
+                            fds_dataset *parts[2], fds_error *err) {
+    fds_params *how = fds_params_create("show");
+    fds_status status = how ? FDS_OK : fds__fail_nomem(err, sizeof(fds_params));
+    for (const char *const *name = fds__run_reading; *name && status == FDS_OK; name++) {
+        const char *value = fds__run_origin(run, *name);
+        bool is_file =
+            !strcmp(*name, "labels") || !strcmp(*name, "owners") || !strcmp(*name, "test_file");
+        if (value && !is_file) /* those are of the run's data */
+            status = fds_params_set(how, *name, value, err);
+    }
+    if (status == FDS_OK)
+        status = fds_data_open(path, how, events, &parts[0], &parts[1], err);
+    fds_params_free(how);
+    return status;
+}
+
+fds_status fds__run_open_new(fds_run *run, const char *path, const fds_events *events,
+                             fds__new_players *out, fds_error *err) {
+    fds_dataset *parts[2] = {NULL, NULL};
+    fds_players *players = NULL;
+    *out = (fds__new_players){0};
+    TRY(open_map(run, err));
+    fds_status status = read_data(run, path, events, parts, err);
+    if (status == FDS_OK)
+        status = check_data(run, parts[0], err);
+    if (status == FDS_OK && parts[0]->provider_ids)
+        status = fds_players_providers(parts[0], NULL, parts[0]->count, &players, err);
+    if (status == FDS_OK)
+        status = fill(run, parts[0], players, events, out, err);
+    fds_players_free(players);
+    fds_dataset_free(parts[0]);
+    fds_dataset_free(parts[1]);
+    return status;
+}
+
+fds_status run_new_players(fds_run *run, const char *path, bool is_other, const fds_events *events,
+                           const fds__new_players **out, fds_error *err) {
+    if (is_other)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`new_player`: sub-models were never trained with a new player, so that "
+                         "`by` bank and `check` do not apply");
+    if (strlen(path) >= sizeof run->read_path)
+        return fds__fail(err, FDS_ERR_USAGE, "`new_player`: the path is too long");
+    *out = &run->read;
+    if (run->read.count && !strcmp(run->read_path, path))
+        return FDS_OK;
+    fds__new_players_free(&run->read);
+    fds_status status = fds__run_open_new(run, path, events, &run->read, err);
+    if (status != FDS_OK) {
+        fds__new_players_free(&run->read);
+        return status;
+    }
+    strcpy(run->read_path, path);
+    return FDS_OK;
+}
