@@ -1,0 +1,178 @@
+#!/usr/bin/python3
+"""Explainers with factors of the players beside full heads, and values of players never seen.
+
+Usage: bench/factor.py BUILD_FOLDER [--work FOLDER] [--parts points many new]
+
+  points  MNIST, 100 points: agreement of full head and factors with least squares on validation inputs
+  many    MNIST, 2,000 points, a cheap utility: the same, with CPU seconds of the whole fit (the sub-models, which both
+          share, come from one table), seconds of training the explainer, and the greatest memory
+  new     100 providers of MNIST digits, of 10 to 200 samples and unequal classes. 80 of them are fitted; values of the
+          other 20 are predicted from their samples, and compared with those of a fit of all 100
+
+Folders in the work folder that are complete are not made again. Needs fetched mnist. Prints Markdown.
+"""
+import argparse
+import gzip
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+
+NET = ["--explainer", "mlp"]
+POINTS = ["mnist", "--players", "100", "--method", "afds", "--inputs", "3000", *NET]
+MANY = ["mnist", "--players", "2000", "--inputs", "1000", "--utility", "retrain:1", "--model", "logistic",
+        "--coalitions", "24000", "--adjust", "none", *NET]
+NEW = ["--players", "providers", "--inputs-from", "test", "--inputs", "1500", "--method", "afds", "--epochs", "3",
+       "--model", "logistic", *NET]
+ASKED = "0..299"
+
+
+def run(*command):
+    print("#", " ".join(command), file=sys.stderr, flush=True)
+    return subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+
+
+class Fit:
+    """A fit with another's table of sub-models, and what it took."""
+
+    def __init__(self, fds, work, name, options, table=None):
+        self.folder = os.path.join(work, name)
+        notes = self.folder + ".json"
+        if not os.path.exists(notes):
+            shutil.rmtree(self.folder, ignore_errors=True)
+            if table:
+                os.makedirs(self.folder)
+                shutil.copytree(os.path.join(table.folder, "utilities"), os.path.join(self.folder, "utilities"))
+            print("#", name, *options, file=sys.stderr, flush=True)
+            pid = os.spawnv(os.P_NOWAIT, fds, [fds, "fit", *options, "--quiet", "--json", "-o", self.folder])
+            _, status, used = os.wait4(pid, 0)
+            if status:
+                sys.exit(f"{name} failed")
+            with open(notes, "w", encoding="utf-8") as file:
+                json.dump({"cpu": used.ru_utime + used.ru_stime, "memory": used.ru_maxrss / 1024}, file)
+        with open(notes, encoding="utf-8") as file:
+            self.used = json.load(file)
+        with open(os.path.join(self.folder, "run.json"), encoding="utf-8") as file:
+            self.results = json.load(file)["results"]
+        self.size = os.path.getsize(os.path.join(self.folder, "explainer.safetensors")) / 2**20
+
+    def row(self, name):
+        r = self.results
+        return (f"| {name} | {100 * r['energy']:.1f} % " if "energy" in r else f"| {name} | ") + \
+            f"| {r['agreement']:.3f} | {r['within'] or float('nan'):.3f} | {self.used['cpu']:.0f} " \
+            f"| {r['seconds']['explainer']:.0f} | {self.used['memory']:.0f} | {self.size:.1f} |"
+
+
+HEAD = ("| outputs per label | energy | agreement | within the class | CPU s of the fit | explainer, s | memory, MB "
+        "| file, MB |\n| --- | --- | --- | --- | --- | --- | --- | --- |")
+
+
+def compare(fds, work, name, options, ranks):
+    print(HEAD)
+    full = Fit(fds, work, f"{name}-table", [*options, "--rank", "full"])
+    for rank in ("full", *ranks):
+        print(Fit(fds, work, f"{name}-{rank}", [*options, "--rank", rank], full).row(rank), flush=True)
+    print()
+
+
+def idx(name):
+    path = os.path.expanduser(f"~/.local/share/fds/mnist/{name}")
+    with (open(path, "rb") if os.path.exists(path) else gzip.open(path + ".gz")) as file:
+        data = file.read()
+    dims = [int.from_bytes(data[4 + 4 * i:8 + 4 * i], "big") for i in range(data[3])]
+    return np.frombuffer(data, np.uint8, offset=4 + 4 * data[3]).reshape(dims)
+
+
+def providers(folder):
+    """Three data sets: all 100 providers, the 80 that are fitted, the 20 that are not."""
+    x, y = idx("train-images-idx3-ubyte"), idx("train-labels-idx1-ubyte").astype(np.int64)
+    rng = np.random.default_rng(0)
+    left = {c: list(rng.permutation(np.flatnonzero(y == c))) for c in range(10)}
+    rows, owners = [], []
+    for p in range(100):
+        size, mix = int(round(np.exp(rng.uniform(np.log(10), np.log(200))))), rng.dirichlet(np.full(10, 0.5))
+        for c in rng.choice(10, size, p=mix):
+            rows.append(left[c].pop())
+            owners.append(f"provider {p:02d}")
+    rows, owners = np.array(rows), np.array(owners)
+    is_new = np.array([int(name[-2:]) % 5 == 4 for name in owners])
+    for name, some in (("all", is_new | True), ("known", ~is_new), ("new", is_new)):
+        path = os.path.join(folder, f"providers-{name}")
+        os.makedirs(path, exist_ok=True)
+        np.save(f"{path}/x_train.npy", x[rows[some]])
+        np.save(f"{path}/y_train.npy", y[rows[some]])
+        np.save(f"{path}/provider_train.npy", owners[some])
+        if name != "new":
+            np.save(f"{path}/x_test.npy", idx("t10k-images-idx3-ubyte")[:4000])
+            np.save(f"{path}/y_test.npy", idx("t10k-labels-idx1-ubyte")[:4000].astype(np.int64))
+        yield path
+
+
+def ask(fds, folder, *options):
+    path = os.path.join(folder, "asked.json")
+    run(fds, "explain", folder, "--index", ASKED, "--quiet", *options, "-o", path)
+    with open(path, encoding="utf-8") as file:
+        inputs = json.load(file)["inputs"]
+    return [{p["player"]: (p["value"], p["standard_error"]) for p in i["players"]} for i in inputs], \
+        [i["label"] for i in inputs]
+
+
+def correlation(a, b):
+    return np.mean([np.corrcoef(x, y)[0, 1] for x, y in zip(a, b)])
+
+
+def new_players(fds, work):
+    everyone, known, new = providers(work)
+    whole = Fit(fds, work, "new-all", [everyone, *NEW, "--rank", "full"])
+    part = Fit(fds, work, "new-known", [known, *NEW, "--rank", "48", "--rank-from", "samples"])
+    guesses, labels = ask(fds, part.folder, "--new-player", new)
+    truth, of = ask(fds, whole.folder)
+    same = [k for k in range(len(of)) if of[k] == labels[k]]
+    names = sorted(guesses[0])
+    guess = np.array([[guesses[k][p] for p in names] for k in same])
+    true = np.array([[truth[k][p][0] for p in names] for k in same])
+    sizes = np.load(os.path.join(new, "provider_train.npy"))
+    size = np.broadcast_to([(sizes == p).sum() for p in names], true.shape)
+    off = guess[:, :, 0] - true
+    r, full = correlation(guess[:, :, 0], true), whole.results["agreement"]
+    print("| 20 providers never seen | |\n| --- | --- |")
+    print(f"| test images (of {len(of)}, those with the same predicted label in both fits) | {len(same)} |")
+    print(f"| correlation of predicted with their values in a fit of all, over the 20 | {r:.3f} |")
+    print(f"| the same of the number of their samples alone | {correlation(size, true):.3f} |")
+    print(f"| correlation of the full head with least squares on validation inputs | {full:.3f} |")
+    print(f"| the first over the last | {r / full:.2f} |")
+    print(f"| within one stated standard error, within two | {np.mean(abs(off) <= guess[:, :, 1]):.2f}, "
+          f"{np.mean(abs(off) <= 2 * guess[:, :, 1]):.2f} |")
+    print("\n| absolute predicted value | root mean square error | mean stated error |\n| --- | --- | --- |")
+    edges = np.quantile(abs(guess[:, :, 0]), np.linspace(0, 1, 5))
+    for low, high in zip(edges, edges[1:]):
+        some = (abs(guess[:, :, 0]) >= low) & (abs(guess[:, :, 0]) <= high)
+        print(f"| {low:.4f} to {high:.4f} | {np.sqrt(np.mean(off[some] ** 2)):.4f} | {guess[:, :, 1][some].mean():.4f} |")
+    print()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("build")
+    parser.add_argument("--work")
+    parser.add_argument("--parts", nargs="*", default=["points", "many", "new"])
+    args = parser.parse_args()
+    fds = os.path.abspath(os.path.join(args.build, "cli/fds"))
+    work = os.path.abspath(args.work or os.path.join(args.build, "factor"))
+    os.makedirs(work, exist_ok=True)
+    if "points" in args.parts:
+        print("### 100 points of MNIST\n")
+        compare(fds, work, "points", POINTS, ("16", "32", "48", "64"))
+    if "many" in args.parts:
+        print("### 2,000 points of MNIST\n")
+        compare(fds, work, "many", MANY, ("64", "128", "256"))
+    if "new" in args.parts:
+        print("### New players\n")
+        new_players(fds, work)
+
+
+if __name__ == "__main__":
+    main()
