@@ -14,7 +14,8 @@ FORMATTED = $(wildcard include/*.h include/*/*.h src/*/*.[ch] cli/*.[ch] tests/*
 
 .PHONY: help all demo serve-demo platform install python test test-asan test-tsan test-kill test-install coverage clang fuzz \
 	format format-check tidy abi clean bench-lane bench-deep bench-value bench-external bench-accuracy \
-	bench-money bench-explain bench-baselines bench-tangent bench-mislabelled bench-audit bench-trust bench-paper bench-growth bench-anchor bench-serve bench-privacy results
+	bench-money bench-explain bench-factor bench-baselines bench-tangent bench-mislabelled bench-audit bench-trust \
+	bench-paper bench-growth bench-anchor bench-serve bench-privacy results
 
 help:
 	@echo "First steps"
@@ -51,6 +52,7 @@ help:
 	@echo "  make bench-external     what asking a program of the user's costs per evaluation"
 	@echo "  make bench-accuracy     the tables of docs/accuracy.md: values against the truth"
 	@echo "  make bench-money        accuracy where the money goes: GAMES='mnist hospitals'"
+	@echo "  make bench-factor       factors of many players against full heads, and new players: twenty minutes"
 	@echo "  make bench-explain      the four methods end to end, against the truth: an hour (QUICK=--quick)"
 	@echo "  make bench-baselines    baselines: sub-models, seconds, and TMC against PyTorch"
 	@echo "  make bench-mislabelled  how well each method's lowest values find wrong labels"
@@ -176,6 +178,11 @@ bench-explain:
 	@scripts/deps bench
 	$(call folder,build-bench)
 	@bench/explain.py build-bench $(QUICK)
+
+bench-factor:
+	@scripts/deps bench
+	$(call folder,build-bench)
+	@bench/factor.py build-bench
 
 bench-baselines:
 	@scripts/deps bench

@@ -26,7 +26,7 @@ enum {
     VALIDATION_SHARE = 20,
     VALIDATION_INPUTS = 10, /* one input in ten */
     MANY_PLAYERS = 1000,    /* more than so many players get factors */
-    RANK = 128,             /* so many; docs/many-players.md has what they hold */
+    RANK = 256,             /* so many; docs/many-players.md has what they hold */
 };
 
 /* In the order of the parameter "explainer". Of networks, the best measured for their time
