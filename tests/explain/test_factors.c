@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Factors of the players: the singular vectors that they are, losses that are those of the values,
  * files that are read back, and a fit with them. */
+#include "../game/fixture.h"
 #include "fixture.h"
 
 /* ---- a matrix of known singular values ---- */
@@ -266,6 +267,38 @@ static void files_that_lie_about_factors_are_refused(void **state) {
     fds__explainer_free(e);
 }
 
+static double *fault_values;
+
+static fds_status find_save_and_load(fds_error *err) {
+    fds__factors f = {0};
+    fds__explainer *e = NULL, *loaded = NULL;
+    static float c[COLUMNS * RANK], x[64], values[CLASSES * N];
+    fds_status status =
+        fds__factors_find(fault_values, N, COLUMNS, USED, RANK, 1, 1, NULL, &f, err);
+    if (status == FDS_OK)
+        status = fds__factors_project(&f, fault_values, COLUMNS, 1, NULL, c, err);
+    if (status == FDS_OK)
+        status = learn_explainer_create("linear", FDS__PRECISION_F32, N, CLASSES, image, NULL, f.h,
+                                        RANK, 0.5, 1, &e, err);
+    if (status == FDS_OK)
+        status = fds__explainer_save(e, scratch_path("a"), err);
+    if (status == FDS_OK)
+        status = fds__explainer_load(scratch_path("a"), N, CLASSES, image, NULL, 1, &loaded, err);
+    if (status == FDS_OK)
+        status = fds__explainer_run(loaded, x, 1, NULL, values, err);
+    fds__explainer_free(e);
+    fds__explainer_free(loaded);
+    fds__factors_free(&f);
+    return status;
+}
+
+static void every_allocation_may_fail(void **state) {
+    (void)state;
+    fault_values = known_values();
+    each_allocation_fails("factors", find_save_and_load);
+    free(fault_values);
+}
+
 /* ---- a fit ---- */
 
 static void a_fit_with_factors_gives_efficient_values(void **state) {
@@ -318,6 +351,7 @@ static void expect_mistake(const char *method, const char *rank, int explainer, 
     expect_ok(fds_params_set(&t.params, "rank", rank, &err), &err);
     expect_failure(settle(&t, &s, &err), FDS_ERR_USAGE, &err, words);
     expect_in(err.text, "`rank`");
+    fds__free((char *)t.params.rank);
     task_free(&t);
 }
 
@@ -340,6 +374,7 @@ int main(void) {
         cmocka_unit_test(the_search_is_cancelled),
         IN_SCRATCH(a_file_of_factors_gives_the_same_bits),
         IN_SCRATCH(files_that_lie_about_factors_are_refused),
+        IN_SCRATCH(every_allocation_may_fail),
         IN_SCRATCH(a_fit_with_factors_gives_efficient_values),
         IN_SCRATCH(as_many_factors_as_there_can_be_agree_like_a_full_head),
         cmocka_unit_test(mistakes_in_the_rank_are_named),
