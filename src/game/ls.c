@@ -42,7 +42,9 @@ static fds_status check_rows(const fds_rows *rows, const fds_ls_params *params, 
 uint64_t fds_least_squares_memory(const fds_plan *plan, const fds_ls_params *params, size_t columns,
                                   unsigned threads) {
     bool with_fit = fds__ls_with_fit(params->adjust);
-    uint64_t n = plan->players, pairs = plan->rows / (plan->is_paired ? 2 : 1);
+    const fds_groups *wholes = fds__design_wholes(plan, fds__ls_groups(plan, params));
+    uint64_t n = wholes ? fds_groups_count(wholes) : plan->players;
+    uint64_t pairs = plan->rows / (plan->is_paired ? 2 : 1);
     size_t f = 0;
     if (fds__design_count(plan, fds__ls_groups(plan, params), with_fit, &f, NULL) != FDS_OK)
         return UINT64_MAX;
@@ -54,7 +56,8 @@ uint64_t fds_least_squares_memory(const fds_plan *plan, const fds_ls_params *par
     uint64_t fixed = 2 * n * n + (with_fit ? 2 * f * f + 2 * n * f : 0) + 4 * n * n;
     /* a candidate while choosing; a chunk of columns while solving */
     uint64_t choosing = f * f + (f + left_out) * sample + f * left_out;
-    uint64_t solving = FDS__LS_BLOCK * (f + 2 * width + n) + (2 * f + 4 * n) * width;
+    uint64_t solving = FDS__LS_BLOCK * (f + 2 * width + n) + (2 * f + 4 * n) * width +
+                       (wholes ? 2 * plan->players * width : 0);
     uint64_t sums = (f + n + left_out) * sample * (params->control ? 2 : 1) + left_out * f;
     /* choosing the shrinkage of the rest: what all strengths share, and each worker's */
     uint64_t risk = f * sample + left_out * sample + f * f + n * n + 3 * n * left_out + n * sample;

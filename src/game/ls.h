@@ -49,8 +49,11 @@ typedef struct fds__count_step {
 typedef struct fds__design {
     const fds_plan *plan;
     const fds_groups *groups; /* or NULL: all players are one group */
+    const fds_groups *wholes; /* where whole groups are players: the groups, else NULL */
     const fds_events *events; /* or NULL */
-    size_t players, pairs, features;
+    size_t real;              /* players of the plan */
+    size_t players;           /* n: those, or the groups that are players */
+    size_t pairs, features;
     size_t group_count;
     fds__count_step *steps; /* (features - players), group by group */
     double *kernel;         /* (pairs): the plan's weights, mean 1 */
@@ -59,6 +62,14 @@ typedef struct fds__design {
                              * 1 for samplers that may repeat a coalition */
 } fds__design;
 
+/* The groups whose members no coalition of the plan tells apart, so that each group is one unknown and
+ * its members share its value evenly; NULL where players are the unknowns. */
+const fds_groups *fds__design_wholes(const fds_plan *plan, const fds_groups *groups);
+/* How many real players unknown j stands for. */
+static inline double fds__design_share(const fds__design *d, size_t j) {
+    const uint32_t *members;
+    return d->wholes ? (double)fds_groups_members(d->wholes, j, &members) : 1;
+}
 /* The number of features; FDS_ERR_LIMIT for too many. with_steps: including those of g. */
 fds_status fds__design_count(const fds_plan *plan, const fds_groups *groups, bool with_steps,
                              size_t *features, fds_error *err);
@@ -160,9 +171,9 @@ typedef struct fds__ls_parts {
     fds__ls_choice choice;
     bool with_fit, with_prior; /* with_prior: fds__ls_shrink_noise applies */
     fds__solver fit, rest;
-    double *from_fit;  /* (n, F): values = from_fit D'Wu + rest.q Z'Wu, weights mild and kernel */
-    double *bias;      /* (n, n): squared share of each true deviation that shrinking loses */
-    double *kept;      /* (n): share of a deviation from the group that shrinking keeps */
+    double *from_fit; /* (n, F): values = from_fit D'Wu + rest.q Z'Wu, weights mild and kernel */
+    double *bias; /* (n, n): squared share of each true deviation that shrinking loses; NULL: 0 */
+    double *kept; /* (n): share of a deviation from the group that shrinking keeps */
     double *leverage;  /* (pairs) */
     double *rows;      /* (pairs, F): D, or NULL where it is too large to keep */
     double *influence; /* (pairs, n): squares of the pairs' influence on the values, or NULL */

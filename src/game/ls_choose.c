@@ -200,7 +200,7 @@ static fds_status choose(search *s, const stage *g, const fds__penalty *candidat
 static bool are_few(const fds__design *d) {
     bool are_groups = d->plan->sampler == FDS_SAMPLER_GFDS_PLUS;
     size_t count = fds_plan_rows(d->plan) - 2;
-    size_t n = are_groups ? fds_groups_count(d->plan->groups) : d->players;
+    size_t n = are_groups ? fds_groups_count(d->plan->groups) : d->real;
     bool are_all =
         d->plan->sampler == FDS_SAMPLER_LEVERAGE && n < 32 && count == ((size_t)1 << n) - 2;
     return count < 3 * n && !are_all;
@@ -302,7 +302,8 @@ static double even_error(const search *s, const stage *g) {
     for (size_t i = 0; i < s->left_out; i++) {
         double share = 0, row = 0;
         for (size_t j = 0; j < s->design->players; j++)
-            share += s->rows[i * s->design->features + j] / (double)s->design->players;
+            share += s->rows[i * s->design->features + j] * fds__design_share(s->design, j) /
+                     (double)s->design->real;
         for (size_t c = 0; c < s->columns; c++) {
             double e = g->kept[i * s->columns + c] - share * g->total[c];
             row += e * e;

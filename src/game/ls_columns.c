@@ -17,6 +17,7 @@ typedef struct {
     double *total;                   /* (chunk) */
     double *influence;               /* (block, n) */
     double *lines;                   /* (3, chunk) */
+    double *members; /* (2, real players, chunk), where groups are players: phi, var */
 } scratch;
 
 typedef struct {
@@ -40,7 +41,9 @@ static fds_status report(ls *l, unsigned worker, fds_error *err) {
 
 static fds_status scratch_alloc(const fds__design *d, size_t width, scratch *t, fds_error *err) {
     const size_t block = FDS__LS_BLOCK, n = d->players * width, f = d->features * width;
-    size_t size = block * (d->features + 2 * width + d->players) + 2 * f + 4 * n + 4 * width;
+    size_t members = d->wholes ? 2 * d->real * width : 0;
+    size_t size =
+        block * (d->features + 2 * width + d->players) + 2 * f + 4 * n + 4 * width + members;
     TRY(NEW(t->design, size, err));
     t->u = t->design + block * d->features;
     t->uw = t->u + block * width;
@@ -53,6 +56,7 @@ static fds_status scratch_alloc(const fds__design *d, size_t width, scratch *t, 
     t->total = t->work + n;
     t->lines = t->total + width;
     t->influence = t->lines + 3 * width;
+    t->members = t->influence + block * d->players;
     return FDS_OK;
 }
 
@@ -165,6 +169,8 @@ static fds_status sum_errors(ls *l, scratch *t, unsigned worker, size_t column, 
 static void add_bias(const ls *l, scratch *t, size_t width) {
     const fds__design *d = &l->parts->design;
     size_t size = d->players * width;
+    if (!l->parts->bias)
+        return;
     int n = (int)d->players, w = (int)width;
     double *found = t->work, *variance = t->rest; /* t->rest is no longer needed */
     fds__design_group_means(d, t->theta, width, found);
@@ -182,21 +188,35 @@ static void add_bias(const ls *l, scratch *t, size_t width) {
                 1, t->var, w);
 }
 
+/* Divides the value of each group that is one player evenly among its members. */
+static void divide_groups(const fds__design *d, const scratch *t, size_t width, double *phi,
+                          double *var) {
+    for (size_t i = 0; i < d->real; i++) {
+        size_t g = fds_groups_of(d->wholes, i);
+        double share = 1 / fds__design_share(d, g);
+        for (size_t c = 0; c < width; c++) {
+            phi[i * width + c] = share * t->phi[g * width + c];
+            var[i * width + c] = share * share * t->var[g * width + c];
+        }
+    }
+}
+
 /* Adds the surrogate's share again, and makes the values sum to v(1) - v(0) up to rounding. */
-static void store(const ls *l, scratch *t, size_t column, size_t width) {
-    size_t n = l->parts->design.players, columns = l->rows->columns;
+static void store(const ls *l, const scratch *t, const double *phi, const double *var,
+                  size_t column, size_t width) {
+    size_t n = l->parts->design.real, columns = l->rows->columns;
     for (size_t c = 0; c < width; c++) {
         double sum = 0;
         for (size_t i = 0; i < n; i++)
-            sum += t->phi[i * width + c];
+            sum += phi[i * width + c];
         double even = (t->total[c] - sum) / (double)n;
         for (size_t i = 0; i < n; i++) {
             size_t to = i * columns + column + c;
-            l->values[to] = t->phi[i * width + c] + even;
+            l->values[to] = phi[i * width + c] + even;
             if (l->parts->choice.control != 0)
                 l->values[to] += l->parts->choice.control * l->params->control_values[to];
             if (l->errors)
-                l->errors[to] = sqrt(t->var[i * width + c]);
+                l->errors[to] = sqrt(var[i * width + c]);
         }
     }
 }
@@ -213,11 +233,16 @@ static fds_status solve_chunk(void *context, size_t job, unsigned worker, fds_er
         TRY(sum_errors(l, t, worker, column, width, err));
         add_bias(l, t, width);
     }
+    const fds__design *d = &l->parts->design;
+    double *phi = d->wholes ? t->members : t->phi;
+    double *var = d->wholes ? t->members + d->real * width : t->var;
+    if (d->wholes)
+        divide_groups(d, t, width, phi, var);
     if (l->parts->with_prior) {
-        fds__ls_shrink_noise(&l->parts->design, width, t->phi, t->var);
-        fds__ls_add_winners_curse(l->parts->design.players, width, t->phi, t->var);
+        fds__ls_shrink_noise(d, width, phi, var);
+        fds__ls_add_winners_curse(d->real, width, phi, var);
     }
-    store(l, t, column, width);
+    store(l, t, phi, var, column, width);
     return FDS_OK;
 }
 

@@ -40,9 +40,20 @@ static size_t make_steps(size_t players, const fds_groups *groups, fds__count_st
     return count + add_steps(FDS__ALL, players, steps ? steps + count : NULL);
 }
 
+const fds_groups *fds__design_wholes(const fds_plan *plan, const fds_groups *groups) {
+    if (plan->sampler != FDS_SAMPLER_GFDS_PLUS || !plan->groups || !groups ||
+        fds_groups_count(groups) != fds_groups_count(plan->groups))
+        return NULL;
+    for (size_t i = 0; groups != plan->groups && i < plan->players; i++)
+        if (fds_groups_of(groups, i) != fds_groups_of(plan->groups, i))
+            return NULL;
+    return plan->groups;
+}
+
 fds_status fds__design_count(const fds_plan *plan, const fds_groups *groups, bool with_steps,
                              size_t *features, fds_error *err) {
-    size_t players = fds_plan_players(plan);
+    const fds_groups *wholes = fds__design_wholes(plan, groups);
+    size_t players = wholes ? fds_groups_count(wholes) : fds_plan_players(plan);
     *features = players + (with_steps ? make_steps(players, groups, NULL) : 0);
     if (*features > MOST_FEATURES)
         return fds__fail(err, FDS_ERR_LIMIT,
@@ -67,15 +78,15 @@ static const uint64_t *first_of_pair(const fds__design *d, size_t pair) {
     return fds__plan_bits(d->plan, 2 + pair * rows_per_pair(d->plan));
 }
 
-/* drawn (players + 1) is zero; receives the number of rows of each size. */
+/* drawn (real + 1) is zero; receives the number of rows of each size. */
 static void make_unseen(fds__design *d, double *drawn) {
     bool without_replacement = d->plan->sampler == FDS_SAMPLER_LEVERAGE;
     for (size_t row = 2; row < fds_plan_rows(d->plan); row++)
-        drawn[fds_coalition_size(fds_plan_coalition(d->plan, row), d->players)]++;
-    for (size_t k = 0; k <= d->players; k++)
-        drawn[k] = drawn[k] > 0 ? MAX(0, 1 - drawn[k] / round(choose(d->players, k))) : 1;
+        drawn[fds_coalition_size(fds_plan_coalition(d->plan, row), d->real)]++;
+    for (size_t k = 0; k <= d->real; k++)
+        drawn[k] = drawn[k] > 0 ? MAX(0, 1 - drawn[k] / round(choose(d->real, k))) : 1;
     for (size_t i = 0; i < d->pairs; i++) {
-        size_t size = fds_coalition_size(first_of_pair(d, i), d->players);
+        size_t size = fds_coalition_size(first_of_pair(d, i), d->real);
         d->unseen[i] = without_replacement ? drawn[size] : 1;
     }
 }
@@ -83,10 +94,10 @@ static void make_unseen(fds__design *d, double *drawn) {
 static void make_weights(fds__design *d) {
     double kernel = 0, mild = 0;
     for (size_t i = 0; i < d->pairs; i++) {
-        double k = (double)fds_coalition_size(first_of_pair(d, i), d->players);
+        double k = (double)fds_coalition_size(first_of_pair(d, i), d->real);
         d->kernel[i] = d->plan->weights[2 + i * rows_per_pair(d->plan)];
         /* the Shapley kernel over sizes is 1/(k(n-k)): this leaves its square root */
-        d->mild[i] = d->kernel[i] * sqrt(k * ((double)d->players - k));
+        d->mild[i] = d->kernel[i] * sqrt(k * ((double)d->real - k));
         kernel += d->kernel[i];
         mild += d->mild[i];
     }
@@ -101,16 +112,20 @@ fds_status fds__design_create(const fds_plan *plan, const fds_groups *groups, bo
     OWNED double *drawn = NULL;
     *out = (fds__design){.plan = plan,
                          .groups = groups,
+                         .wholes = fds__design_wholes(plan, groups),
                          .events = events,
+                         .real = plan->players,
                          .players = plan->players,
                          .pairs = (plan->rows - 2) / rows_per_pair(plan),
                          .group_count = groups ? fds_groups_count(groups) : 1};
+    if (out->wholes)
+        out->players = fds_groups_count(out->wholes);
     TRY(fds__design_count(plan, groups, with_steps, &out->features, err));
     TRY(NEW(out->steps, out->features - out->players, err));
     TRY(NEW(out->kernel, out->pairs, err));
     TRY(NEW(out->mild, out->pairs, err));
     TRY(NEW(out->unseen, out->pairs, err));
-    TRY(NEW(drawn, out->players + 1, err));
+    TRY(NEW(drawn, out->real + 1, err));
     if (with_steps)
         make_steps(out->players, groups, out->steps);
     make_weights(out);
@@ -150,8 +165,12 @@ static uint32_t count_in(const fds__design *d, const fds__count_step *step, cons
 
 static void design_row(const fds__design *d, const uint64_t *s, double *row) {
     uint32_t count = 0;
-    for (size_t i = 0; i < d->players; i++)
-        row[i] = fds_coalition_has(s, i) - (d->plan->is_paired ? 0.5 : 0);
+    for (size_t i = 0; i < d->players; i++) {
+        const uint32_t *members;
+        if (d->wholes)
+            fds_groups_members(d->wholes, i, &members);
+        row[i] = fds_coalition_has(s, d->wholes ? members[0] : i) - (d->plan->is_paired ? 0.5 : 0);
+    }
     for (size_t j = d->players; j < d->features; j++) {
         const fds__count_step *step = &d->steps[j - d->players];
         if (j == d->players || step->group != step[-1].group)

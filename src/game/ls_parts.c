@@ -120,7 +120,7 @@ fds_status fds__ls_parts_begin(const fds_plan *plan, const fds_ls_params *params
                            err));
     /* with fewer pairs, standard errors say too little */
     l->with_prior = (params->adjust == FDS_ADJUST_SHRINK || params->adjust == FDS_ADJUST_COUNTS) &&
-                    l->design.pairs >= 2 * l->design.players;
+                    l->design.pairs >= 2 * l->design.real;
     return fds__gram_create(&l->design, &l->gram, err);
 }
 
@@ -142,7 +142,8 @@ fds_status fds__ls_parts_errors(fds__ls_parts *l, fds_error *err) {
                     l->fit.q, f, 0, inner, f);
     }
     TRY(make_leverage(l, inner, err));
-    TRY(make_bias(l, err));
+    if (!d->wholes) /* members of a group that is one player have no deviations to lose */
+        TRY(make_bias(l, err));
     return l->with_fit ? make_influence(l, inner, err) : FDS_OK;
 }
 

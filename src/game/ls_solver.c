@@ -52,13 +52,16 @@ void fds__gram_free(fds__gram *g) {
 
 /* ---- one solution for all columns ---- */
 
-/* Adds ridge (I - 1/n) and shrink (I - group means) on the players, and 1 on the steps. */
+/* Adds ridge (I - 1/n) and shrink (I - group means) on the players, and 1 on the steps. A group that is
+ * one player has the sum of its members' equal values, which nothing shrinks towards each other. */
 static void add_penalty(const fds__design *d, fds__penalty penalty, size_t size, double *h) {
     size_t n = d->players;
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; penalty.ridge > 0 && j < n; j++)
-            h[i * size + j] += penalty.ridge * ((i == j) - 1.0 / (double)n);
-    for (size_t g = 0; penalty.shrink > 0 && g < d->group_count; g++) {
+    for (size_t i = 0; penalty.ridge > 0 && i < n; i++) {
+        double own = 1 / fds__design_share(d, i);
+        for (size_t j = 0; j < n; j++)
+            h[i * size + j] += penalty.ridge * ((i == j ? own : 0) - 1.0 / (double)d->real);
+    }
+    for (size_t g = 0; penalty.shrink > 0 && !d->wholes && g < d->group_count; g++) {
         const uint32_t *members = NULL;
         size_t of = d->groups ? fds_groups_members(d->groups, g, &members) : n;
         for (size_t a = 0; a < of; a++)
