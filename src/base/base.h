@@ -383,6 +383,7 @@ enum fds__purpose {
     FDS__PURPOSE_RANK = 18,    /* order of equal numbers in audits: a = entry, b = check */
     FDS__PURPOSE_TRUTH = 20,   /* true values around stated ones: a = input, b = draw */
     FDS__PURPOSE_FACTORS = 21, /* first directions of factors: a = direction */
+    FDS__PURPOSE_PROBE = 22,   /* random vectors that estimate traces: a = player */
 };
 
 /* Bytes for secrets, from the system: nobody can predict or repeat them. At most 256. */

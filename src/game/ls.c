@@ -39,38 +39,52 @@ static fds_status check_rows(const fds_rows *rows, const fds_ls_params *params, 
     return FDS_OK;
 }
 
-uint64_t fds_least_squares_memory(const fds_plan *plan, const fds_ls_params *params, size_t columns,
-                                  unsigned threads) {
+/* With matrices of all unknowns. */
+static uint64_t direct_memory(uint64_t n, uint64_t f, uint64_t pairs, uint64_t members,
+                              uint64_t columns, const fds_ls_params *params, uint64_t workers) {
     bool with_fit = fds__ls_with_fit(params->adjust);
-    const fds_groups *wholes = fds__design_wholes(plan, fds__ls_groups(plan, params));
-    uint64_t n = wholes ? fds_groups_count(wholes) : plan->players;
-    uint64_t pairs = plan->rows / (plan->is_paired ? 2 : 1);
-    size_t f = 0;
-    if (fds__design_count(plan, fds__ls_groups(plan, params), with_fit, &f, NULL) != FDS_OK)
-        return UINT64_MAX;
-    uint64_t width = MIN(columns, (size_t)FDS__LS_CHUNK);
-    uint64_t sample = MIN(columns, (size_t)FDS__LS_SAMPLE);
+    uint64_t width = MIN(columns, (uint64_t)FDS__LS_CHUNK);
+    uint64_t sample = MIN(columns, (uint64_t)FDS__LS_SAMPLE);
     uint64_t left_out = MIN(pairs, (uint64_t)FDS__LS_LEFT_OUT);
-    uint64_t workers = threads ? threads : fds_processors();
-    /* gram matrices and, once chosen, solvers, influences and bias */
-    uint64_t fixed = 2 * n * n + (with_fit ? 2 * f * f + 2 * n * f : 0) + 4 * n * n;
-    /* a candidate while choosing; a chunk of columns while solving */
-    uint64_t choosing = f * f + (f + left_out) * sample + f * left_out;
-    uint64_t solving = FDS__LS_BLOCK * (f + 2 * width + n) + (2 * f + 4 * n) * width +
-                       (wholes ? 2 * plan->players * width : 0);
+    uint64_t gram = n * n + (with_fit ? f * f + n * f : 0);
+    /* a candidate while choosing; then the solvers, from_fit and bias; a chunk of columns */
     uint64_t sums = (f + n + left_out) * sample * (params->control ? 2 : 1) + left_out * f;
-    /* choosing the shrinkage of the rest: what all strengths share, and each worker's */
+    uint64_t candidate = f * f + (f + left_out) * sample + f * left_out;
     uint64_t risk = f * sample + left_out * sample + f * f + n * n + 3 * n * left_out + n * sample;
     uint64_t each = n * left_out + n * sample + n * n;
     uint64_t rest = with_fit ? risk + MAX(2 * left_out * f, MIN(workers, (uint64_t)6) * each) : 0;
-    uint64_t most = MAX(workers * MAX(choosing, solving), rest);
-    return sizeof(double) * (fixed + sums + most + 4 * pairs);
+    uint64_t choosing = sums + MAX(MIN(workers, (uint64_t)11) * candidate, rest);
+    uint64_t solvers = n * n + (with_fit ? f * f + n * f : 0);
+    uint64_t chunk = FDS__LS_BLOCK * (f + 2 * width + n) + (2 * f + 4 * n + 2 * members) * width;
+    uint64_t bias = n * f + 3 * n * n, jobs = (columns + FDS__LS_CHUNK - 1) / FDS__LS_CHUNK;
+    uint64_t solving = solvers + MAX(bias, n * n + MIN(workers, jobs) * chunk);
+    return sizeof(double) * (gram + MAX(choosing, solving) + 4 * pairs);
+}
+
+uint64_t fds_least_squares_memory(const fds_plan *plan, const fds_ls_params *params, size_t columns,
+                                  unsigned threads) {
+    const fds_groups *groups = fds__ls_groups(plan, params),
+                     *wholes = fds__design_wholes(plan, groups);
+    uint64_t n = wholes ? fds_groups_count(wholes) : plan->players;
+    uint64_t pairs = plan->rows / (plan->is_paired ? 2 : 1);
+    uint64_t workers = threads ? threads : fds_processors();
+    size_t f = 0;
+    if (fds__design_count(plan, groups, fds__ls_with_fit(params->adjust), &f, NULL) != FDS_OK)
+        return UINT64_MAX;
+    return fds__ls_is_many(f, columns)
+               ? fds__ls_cg_memory(n, f, pairs, groups ? fds_groups_count(groups) : 1, columns,
+                                   workers)
+               : direct_memory(n, f, pairs, wholes ? plan->players : 0, columns, params, workers);
 }
 
 static fds_status run(fds__ls_parts *parts, const fds_plan *plan, const fds_rows *rows,
                       const fds_ls_params *params, unsigned threads, double *values, double *errors,
                       const fds_events *events, fds_error *err) {
     TRY(fds__ls_parts_begin(plan, params, events, parts, err));
+    if (fds__ls_is_many(parts->design.features, rows->columns))
+        return fds__ls_cg(&parts->design, parts->with_prior, rows, params, threads, values, errors,
+                          &parts->choice, err);
+    TRY(fds__gram_create(&parts->design, &parts->gram, err));
     TRY(fds__ls_choose(&parts->design, &parts->gram, rows, params, threads, &parts->choice, err));
     TRY(fds__ls_parts_solve(parts, err));
     if (errors || parts->with_prior)

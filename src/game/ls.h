@@ -34,10 +34,13 @@
 #include "game.h"
 
 enum {
-    FDS__LS_BLOCK = 128,    /* pairs per matrix product */
-    FDS__LS_CHUNK = 512,    /* columns per job */
-    FDS__LS_SAMPLE = 256,   /* columns and */
-    FDS__LS_LEFT_OUT = 1024 /* pairs that choose the strengths */
+    FDS__LS_BLOCK = 128,         /* pairs per matrix product */
+    FDS__LS_CHUNK = 512,         /* columns per job */
+    FDS__LS_SAMPLE = 256,        /* columns and */
+    FDS__LS_LEFT_OUT = 1024,     /* pairs that choose the strengths */
+    FDS__LS_MANY = 2048,         /* fewer unknowns are solved with matrices, */
+    FDS__LS_MOST_DIRECT = 16384, /* more are not */
+    FDS__LS_MOST_COARSE = 4096   /* groups and steps that are possible without */
 };
 
 /* A step over the members of a group (or over all players, group = FDS__ALL). */
@@ -83,6 +86,8 @@ fds_status fds__design_report(const fds__design *design, const char *stage, size
                               double start_s, fds_error *err);
 /* D of pairs first .. first+count-1: (count, features). */
 void fds__design_rows(const fds__design *design, size_t first, size_t count, double *d);
+/* The steps of a coalition's row: (features - players). */
+void fds__design_steps(const fds__design *design, const uint64_t *coalition, double *row);
 /* U of the same pairs for columns column .. column+width-1, minus share times control:
  * (count, stride). scratch: (3, width). */
 fds_status fds__design_values(const fds__design *design, const fds_rows *rows,
@@ -206,6 +211,36 @@ void fds__ls_add_winners_curse(size_t players, size_t width, const double *phi, 
 fds_status fds__ls_columns(const fds__ls_parts *parts, const fds_rows *rows,
                            const fds_ls_params *params, unsigned threads, double *values,
                            double *errors, fds_error *err);
+/* total (width) = v(1) - v(0), minus the surrogate's share. line: (width) */
+fds_status fds__ls_total(const fds_rows *rows, const fds_rows *control, double share,
+                         unsigned worker, size_t column, size_t width, double *line, double *total,
+                         fds_error *err);
+/* Where results go. */
+typedef struct fds__ls_store {
+    size_t players, columns;
+    double control; /* share of a surrogate game, whose values are added again */
+    const double *control_values;
+    double *values, *errors; /* (players, columns); errors or NULL */
+} fds__ls_store;
+/* Stores width columns of phi and var (players, stride), from the given one on; makes the values sum
+ * to the total up to rounding. */
+void fds__ls_store_chunk(const fds__ls_store *store, const double *total, const double *phi,
+                         const double *var, size_t stride, size_t column, size_t width);
+/* Whether coalitions are so few, unless they are all that exist, that plain least squares would
+ * overfit. */
+bool fds__ls_are_few(const fds__design *design);
+/* Whether least squares of so many unknowns are quicker, or only possible, without matrices: those
+ * cost about 25 F^3 operations once, and conjugate gradients 25 times as much for each column. */
+static inline bool fds__ls_is_many(size_t features, size_t columns) {
+    return features > FDS__LS_MOST_DIRECT || (features > FDS__LS_MANY && columns < features / 5);
+}
+/* The most bytes that fds__ls_cg holds. */
+uint64_t fds__ls_cg_memory(uint64_t players, uint64_t features, uint64_t pairs, uint64_t groups,
+                           uint64_t columns, uint64_t workers);
+/* ls_cg_run.c: the same for many unknowns; with_prior: fds__ls_shrink_noise applies. */
+fds_status fds__ls_cg(const fds__design *design, bool with_prior, const fds_rows *rows,
+                      const fds_ls_params *params, unsigned threads, double *values, double *errors,
+                      fds__ls_choice *choice, fds_error *err);
 /* The groups to shrink towards. Where whole groups are players, plain least squares divide the
  * value of each evenly among its members. */
 const fds_groups *fds__ls_groups(const fds_plan *plan, const fds_ls_params *params);

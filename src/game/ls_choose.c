@@ -196,8 +196,7 @@ static fds_status choose(search *s, const stage *g, const fds__penalty *candidat
 
 /* ---- the choices ---- */
 
-/* With few coalitions, unless they are all that exist, plain least squares would overfit. */
-static bool are_few(const fds__design *d) {
+bool fds__ls_are_few(const fds__design *d) {
     bool are_groups = d->plan->sampler == FDS_SAMPLER_GFDS_PLUS;
     size_t count = fds_plan_rows(d->plan) - 2;
     size_t n = are_groups ? fds_groups_count(d->plan->groups) : d->real;
@@ -214,9 +213,10 @@ static size_t list_candidates(const fds__design *d, fds_adjust adjust, fds__pena
         double even = d->plan->groups ? (double)d->pairs : 0;
         if (d->plan->sampler == FDS_SAMPLER_GFDS)
             even *= 1e-9;
-        if (!are_few(d))
+        if (!fds__ls_are_few(d))
             list[count++] = (fds__penalty){.shrink = even};
-        for (size_t i = 0; are_few(d) && i < sizeof ridge_strengths / sizeof *ridge_strengths; i++)
+        for (size_t i = 0;
+             fds__ls_are_few(d) && i < sizeof ridge_strengths / sizeof *ridge_strengths; i++)
             list[count++] = (fds__penalty){.ridge = ridge_strengths[i], .shrink = even};
         return count;
     }
@@ -290,7 +290,8 @@ static fds_status choose_rest(const search *s, const fds__gram *gram, sums *game
                                    .rows = s->rows,
                                    .errors = errors,
                                    .b = game->kernel};
-        status = fds__ls_choose_rest(&rest, are_few(d), is_shrunk, threads, &out->rest, err);
+        status =
+            fds__ls_choose_rest(&rest, fds__ls_are_few(d), is_shrunk, threads, &out->rest, err);
     }
     fds__solver_free(&solver);
     return status;
@@ -327,7 +328,7 @@ static fds_status choose_all(search *s, const fds__gram *gram, const fds_ls_para
     fds__penalty list[MOST_STRENGTHS], *chosen = with_fit ? &out->fit : &out->rest;
     double score, even = even_error(s, &first);
     size_t count = list_candidates(d, params->adjust, list);
-    double worse = params->adjust == FDS_ADJUST_NONE || are_few(d) ? 1 : tolerance;
+    double worse = params->adjust == FDS_ADJUST_NONE || fds__ls_are_few(d) ? 1 : tolerance;
     TRY(choose_or_ridge(s, &first, list, count, worse, threads, chosen, &score, err));
     if (surrogate) {
         TRY(choose_control(s, &first, game, surrogate, *chosen, &out->control, err));

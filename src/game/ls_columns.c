@@ -95,17 +95,17 @@ static fds_status sum_pairs(ls *l, scratch *t, unsigned worker, size_t column, s
     return FDS_OK;
 }
 
-/* total = v(1) - v(0), minus the surrogate's share. */
-static fds_status read_total(const ls *l, scratch *t, unsigned worker, size_t column, size_t width,
-                             fds_error *err) {
-    const fds_rows *games[] = {l->rows, l->parts->choice.control != 0 ? l->params->control : NULL};
-    double share[] = {1, -l->parts->choice.control};
-    memset(t->total, 0, width * sizeof *t->total);
+fds_status fds__ls_total(const fds_rows *rows, const fds_rows *control, double share,
+                         unsigned worker, size_t column, size_t width, double *line, double *total,
+                         fds_error *err) {
+    const fds_rows *games[] = {rows, share != 0 ? control : NULL};
+    const double times[] = {1, -share};
+    memset(total, 0, width * sizeof *total);
     for (int g = 0; g < 2 && games[g]; g++) {
         for (size_t row = 0; row < 2; row++) {
-            TRY(games[g]->read(games[g]->context, worker, row, column, width, t->lines, err));
+            TRY(games[g]->read(games[g]->context, worker, row, column, width, line, err));
             for (size_t c = 0; c < width; c++)
-                t->total[c] += (row ? share[g] : -share[g]) * t->lines[c];
+                total[c] += (row ? times[g] : -times[g]) * line[c];
         }
     }
     return FDS_OK;
@@ -201,22 +201,20 @@ static void divide_groups(const fds__design *d, const scratch *t, size_t width, 
     }
 }
 
-/* Adds the surrogate's share again, and makes the values sum to v(1) - v(0) up to rounding. */
-static void store(const ls *l, const scratch *t, const double *phi, const double *var,
-                  size_t column, size_t width) {
-    size_t n = l->parts->design.real, columns = l->rows->columns;
+void fds__ls_store_chunk(const fds__ls_store *s, const double *total, const double *phi,
+                         const double *var, size_t stride, size_t column, size_t width) {
     for (size_t c = 0; c < width; c++) {
         double sum = 0;
-        for (size_t i = 0; i < n; i++)
-            sum += phi[i * width + c];
-        double even = (t->total[c] - sum) / (double)n;
-        for (size_t i = 0; i < n; i++) {
-            size_t to = i * columns + column + c;
-            l->values[to] = phi[i * width + c] + even;
-            if (l->parts->choice.control != 0)
-                l->values[to] += l->parts->choice.control * l->params->control_values[to];
-            if (l->errors)
-                l->errors[to] = sqrt(var[i * width + c]);
+        for (size_t i = 0; i < s->players; i++)
+            sum += phi[i * stride + c];
+        double even = (total[c] - sum) / (double)s->players;
+        for (size_t i = 0; i < s->players; i++) {
+            size_t to = i * s->columns + column + c;
+            s->values[to] = phi[i * stride + c] + even;
+            if (s->control != 0)
+                s->values[to] += s->control * s->control_values[to];
+            if (s->errors)
+                s->errors[to] = sqrt(var[i * stride + c]);
         }
     }
 }
@@ -226,7 +224,8 @@ static fds_status solve_chunk(void *context, size_t job, unsigned worker, fds_er
     scratch *t = &l->scratch[worker];
     size_t column = job * FDS__LS_CHUNK;
     size_t width = MIN(l->rows->columns - column, (size_t)FDS__LS_CHUNK);
-    TRY(read_total(l, t, worker, column, width, err));
+    TRY(fds__ls_total(l->rows, l->params->control, l->parts->choice.control, worker, column, width,
+                      t->lines, t->total, err));
     TRY(sum_pairs(l, t, worker, column, width, err));
     solve(l, t, width);
     if (l->errors || l->parts->with_prior) {
@@ -242,7 +241,10 @@ static fds_status solve_chunk(void *context, size_t job, unsigned worker, fds_er
         fds__ls_shrink_noise(d, width, phi, var);
         fds__ls_add_winners_curse(d->real, width, phi, var);
     }
-    store(l, t, phi, var, column, width);
+    const fds__ls_store store = {
+        d->real,   l->rows->columns, l->parts->choice.control, l->params->control_values,
+        l->values, l->errors};
+    fds__ls_store_chunk(&store, t->total, phi, var, width, column, width);
     return FDS_OK;
 }
 

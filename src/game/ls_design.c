@@ -9,8 +9,6 @@
 #include <math.h>
 #include <string.h>
 
-enum { MOST_FEATURES = 16384 };
-
 /* Steps go from 1 to half of the members: all of them in a small group, else ever wider apart. */
 static uint32_t next_step(uint32_t at, uint32_t of) {
     enum { ALL_STEPS = 16 };
@@ -55,11 +53,12 @@ fds_status fds__design_count(const fds_plan *plan, const fds_groups *groups, boo
     const fds_groups *wholes = fds__design_wholes(plan, groups);
     size_t players = wholes ? fds_groups_count(wholes) : fds_plan_players(plan);
     *features = players + (with_steps ? make_steps(players, groups, NULL) : 0);
-    if (*features > MOST_FEATURES)
+    size_t coarse = *features - players + (groups ? fds_groups_count(groups) : 1);
+    if (*features > FDS__LS_MOST_DIRECT && coarse > FDS__LS_MOST_COARSE)
         return fds__fail(err, FDS_ERR_LIMIT,
-                         "least squares with %zu unknowns, at most %d are possible; make "
-                         "providers the players",
-                         *features, MOST_FEATURES);
+                         "least squares with %zu unknowns, of them %zu for groups, at most %d are "
+                         "possible; make fewer groups, or providers the players",
+                         *features, coarse, FDS__LS_MOST_COARSE);
     return FDS_OK;
 }
 
@@ -163,22 +162,26 @@ static uint32_t count_in(const fds__design *d, const fds__count_step *step, cons
     return count;
 }
 
-static void design_row(const fds__design *d, const uint64_t *s, double *row) {
+void fds__design_steps(const fds__design *d, const uint64_t *s, double *row) {
     uint32_t count = 0;
+    for (size_t j = 0; j < d->features - d->players; j++) {
+        const fds__count_step *step = &d->steps[j];
+        if (j == 0 || step->group != step[-1].group)
+            count = count_in(d, step, s);
+        row[j] = step_value(step, count);
+        if (d->plan->is_paired)
+            row[j] = 0.5 * (row[j] - step_value(step, step->of - count));
+    }
+}
+
+static void design_row(const fds__design *d, const uint64_t *s, double *row) {
     for (size_t i = 0; i < d->players; i++) {
         const uint32_t *members;
         if (d->wholes)
             fds_groups_members(d->wholes, i, &members);
         row[i] = fds_coalition_has(s, d->wholes ? members[0] : i) - (d->plan->is_paired ? 0.5 : 0);
     }
-    for (size_t j = d->players; j < d->features; j++) {
-        const fds__count_step *step = &d->steps[j - d->players];
-        if (j == d->players || step->group != step[-1].group)
-            count = count_in(d, step, s);
-        row[j] = step_value(step, count);
-        if (d->plan->is_paired)
-            row[j] = 0.5 * (row[j] - step_value(step, step->of - count));
-    }
+    fds__design_steps(d, s, row + d->players);
 }
 
 void fds__design_rows(const fds__design *d, size_t first, size_t count, double *rows) {

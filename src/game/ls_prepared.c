@@ -62,6 +62,11 @@ static fds_status prepare(fds__ls_prepared *p, const fds_plan *plan, const fds_l
                           fds_error *err) {
     TRY(take_strengths(strengths, fds__ls_with_fit(p->params.adjust), &p->parts.choice, err));
     TRY(fds__ls_parts_begin(plan, &p->params, NULL, &p->parts, err));
+    if (p->parts.design.features > FDS__LS_MOST_DIRECT)
+        return fds__fail(err, FDS_ERR_LIMIT,
+                         "least squares prepared once with %zu unknowns, at most %d are possible",
+                         p->parts.design.features, FDS__LS_MOST_DIRECT);
+    TRY(fds__gram_create(&p->parts.design, &p->parts.gram, err));
     TRY(fds__ls_parts_solve(&p->parts, err));
     TRY(fds__ls_parts_errors(&p->parts, err));
     return keep_blocks(&p->parts, err);

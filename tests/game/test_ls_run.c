@@ -269,10 +269,13 @@ static void what_does_not_fit_together_is_refused(void **state) {
         fds_plan_free(grouped);
     }
     fds_plan *large = sampled_plan(FDS_SAMPLER_PAIRED, 16385, NULL, 2, 1);
+    fds_groups *many = groups_in_turn(16385, 5000);
     c = make_call(large, &game);
+    c.params = (fds_ls_params){.adjust = FDS_ADJUST_SHRINK, .groups = many};
     expect_refused(&c, FDS_ERR_LIMIT, "16385 unknowns");
     fds_error err = {0};
     expect_error(fds_least_squares_check(large, &c.params, &err), FDS_ERR_LIMIT, &err, "16385");
+    fds_groups_free(many);
     fds_plan_free(large);
     fds_plan_free(plan);
     fds_plan_free(exact);

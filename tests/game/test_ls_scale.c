@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
- * Least squares of many players: groups as unknowns. */
+ * Least squares of many players: groups as unknowns, and conjugate gradients. */
+#include "game/ls.h"
 #include "ls_fixture.h"
 
 /* ---- whole groups as players ---- */
@@ -71,9 +72,100 @@ static void whole_groups_are_solved_as_so_many_unknowns(void **state) {
     fds_groups_free(groups);
 }
 
+/* ---- conjugate gradients ---- */
+
+enum { MANY = 600, MANY_COLUMNS = 20 };
+
+typedef struct {
+    double values[MANY * MANY_COLUMNS], errors[MANY * MANY_COLUMNS];
+    fds__ls_choice choice;
+} solution;
+
+static bool with_prior_of(const fds__design *d, fds_adjust adjust) {
+    return (adjust == FDS_ADJUST_SHRINK || adjust == FDS_ADJUST_COUNTS) && d->pairs >= 2 * d->real;
+}
+
+static void solve_by_cg(const fds_plan *plan, const fds_rows *rows, const fds_ls_params *params,
+                        unsigned threads, solution *out) {
+    fds__design d;
+    fds_error err;
+    expect_ok(fds__design_create(plan, fds__ls_groups(plan, params),
+                                 fds__ls_with_fit(params->adjust), NULL, &d, &err),
+              &err);
+    expect_ok(fds__ls_cg(&d, with_prior_of(&d, params->adjust), rows, params, threads, out->values,
+                         out->errors, &out->choice, &err),
+              &err);
+    fds__design_free(&d);
+}
+
+/* The direct method with the strengths that conjugate gradients have chosen. */
+static void solve_directly(const fds_plan *plan, const fds_rows *rows, const fds_ls_params *params,
+                           const fds__ls_choice *c, solution *out) {
+    bool with_fit = fds__ls_with_fit(params->adjust);
+    const fds_ls_report strengths = {.ridge = fmax(c->fit.ridge, c->rest.ridge),
+                                     .ridge_fit = c->fit.ridge,
+                                     .ridge_rest = c->rest.ridge,
+                                     .shrink = with_fit ? c->fit.shrink : c->rest.shrink,
+                                     .shrink_rest = with_fit ? c->rest.shrink : 0};
+    fds__ls_prepared *p;
+    fds_error err;
+    double *v = need(plan->rows * rows->columns, sizeof *v);
+    for (size_t row = 0; row < plan->rows; row++)
+        rows->read(rows->context, 0, row, 0, rows->columns, v + row * rows->columns, &err);
+    expect_ok(fds__ls_prepared_create(plan, params, &strengths, &p, &err), &err);
+    expect_ok(fds__ls_prepared_solve(p, v, rows->columns, out->values, out->errors, &err), &err);
+    fds__ls_prepared_free(p);
+    free(v);
+}
+
+/* Squares of the errors, averaged. */
+static double mean_square(const double *x) {
+    double sum = 0;
+    for (size_t i = 0; i < MANY * MANY_COLUMNS; i++)
+        sum += x[i] * x[i] / (MANY * MANY_COLUMNS);
+    return sum;
+}
+
+static void conjugate_gradients_find_what_the_direct_method_finds(void **state) {
+    (void)state;
+    static const fds_sampler samplers[] = {FDS_SAMPLER_LEVERAGE, FDS_SAMPLER_PAIRED,
+                                           FDS_SAMPLER_KERNEL};
+    static solution by_cg, directly;
+    fds_groups *groups = groups_in_turn(MANY, 7);
+    for (size_t i = 0; i < COUNT(samplers); i++)
+        for (int adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_CONTROL; adjust++)
+            for (size_t per_player = 3; per_player <= 6; per_player += 3) {
+                fds_plan *plan =
+                    sampled_plan(samplers[i], MANY, NULL, per_player * MANY, 1 + per_player);
+                hash_game game = {plan, 0.1};
+                fds_rows rows = {MANY_COLUMNS, hash_read, &game};
+                fds_ls_params params = {.adjust = (fds_adjust)adjust, .groups = groups};
+                solve_by_cg(plan, &rows, &params, 1, &by_cg);
+                solve_directly(plan, &rows, &params, &by_cg.choice, &directly);
+                /* the prior moves each value by its error, and that is an estimate here */
+                bool is_moved = (per_player == 6 || !plan->is_paired) &&
+                                (adjust == FDS_ADJUST_SHRINK || adjust == FDS_ADJUST_COUNTS);
+                double off = (is_moved ? root_mean_square : greatest_difference)(
+                           by_cg.values, directly.values, MANY * MANY_COLUMNS),
+                       scale = sqrt(mean_square(directly.errors)),
+                       ratio = sqrt(mean_square(by_cg.errors)) / scale;
+                print_message("# %s, %s, %zu per player: values differ by %.1e standard errors, "
+                              "errors %.3f times\n",
+                              sampler_names[samplers[i]], adjust_names[adjust], per_player,
+                              off / scale, ratio);
+                assert_true(off < (is_moved ? 0.3 : 1e-2) * scale);
+                /* with hardly more pairs than unknowns and nothing shrunk, both are guesses */
+                bool is_extreme = per_player == 3 && adjust == FDS_ADJUST_CONTROL;
+                assert_true(ratio > 0.85 && ratio < (is_extreme ? 2 : 1.2));
+                fds_plan_free(plan);
+            }
+    fds_groups_free(groups);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_groups_are_solved_as_so_many_unknowns),
+        cmocka_unit_test(conjugate_gradients_find_what_the_direct_method_finds),
     };
     return cmocka_run_group_tests_name("game/ls_scale", tests, NULL, NULL);
 }
