@@ -301,16 +301,37 @@ static fds_status solve_plan(const fit *f, const fds_plan *plan, double *values,
     return fds__table_solve(&solving, f->zeros, false, values, errors, strengths, err);
 }
 
+/* A checksum of what the values depend on: settings and data, coalitions, and this version. */
+static fds_status values_key(const fit *f, uint64_t *key, fds_error *err) {
+    const fds_plan *plan = f->plans.plan;
+    uint64_t sums[3];
+    TRY(fds__json_checksum(f->description, &sums[0], err));
+    sums[1] = fds_checksum(plan->bits, plan->rows * plan->words * sizeof *plan->bits);
+    sums[2] = fds_checksum(FDS_VERSION, strlen(FDS_VERSION));
+    *key = fds_checksum(sums, sizeof sums);
+    return FDS_OK;
+}
+
 static fds_status solve(fit *f, fds_error *err) {
     const fds__fit_settings *s = &f->settings;
     TRY(RESERVE(f->values, f->n * f->columns, 1, err));
     TRY(RESERVE(f->errors, f->n * f->columns, 1, err));
-    double noise;
+    double noise, start_s = fds__now_s();
+    uint64_t key;
+    bool is_found;
+    TRY(values_key(f, &key, err));
+    TRY(fds__values_find(f->dir, key, f->n, f->columns, &f->strengths, f->values, f->errors,
+                         &is_found, err));
+    if (is_found)
+        return FDS_OK;
     TRY(fds__utility_noise(f->utility, f->table, f->plans.plan, f->events, &noise, err));
     TRY(solve_plan(f, f->plans.plan, f->values, f->errors, &f->strengths, err));
     bool is_grouped = s->sampler == FDS_SAMPLER_GFDS || s->sampler == FDS_SAMPLER_GFDS_PLUS;
     fds__noise_add(noise, false, is_grouped, f->n, f->n * f->columns, f->errors);
-    return FDS_OK;
+    if (fds__now_s() - start_s < fds__values_kept_s)
+        return FDS_OK;
+    return fds__values_keep(f->dir, key, f->n, f->columns, &f->strengths, f->values, f->errors,
+                            f->events, err);
 }
 
 /* out[j * n + i] = in[i * columns + j]; by blocks, for the cache */
@@ -642,6 +663,7 @@ static fds_status run_fit(fit *f, fds_error *err) {
         TRY(revisit(f, err));
     if (!f->is_done)
         TRY(run_stages(f, err));
+    TRY(fds__values_forget(f->dir, err));
     return fds__learn_forget(f->dir, err);
 }
 

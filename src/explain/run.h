@@ -33,6 +33,21 @@
 #define FDS__RUN_NEWCOMERS "newcomers.safetensors"
 #define FDS__RUN_VALIDATION "validation.json"
 
+/* ---- values.c ---- */
+
+/* Keeps the values and errors (players, columns) of an unfinished fit in its folder; key: a checksum of
+ * what they depend on. Writes nothing where the disk has little space. */
+fds_status fds__values_keep(const char *dir, uint64_t key, size_t players, size_t columns,
+                            const fds_ls_report *report, const double *values, const double *errors,
+                            const fds_events *events, fds_error *err);
+/* Reads what was kept under this key; *is_found is false for none, another key or damage. */
+fds_status fds__values_find(const char *dir, uint64_t key, size_t players, size_t columns,
+                            fds_ls_report *report, double *values, double *errors, bool *is_found,
+                            fds_error *err);
+fds_status fds__values_forget(const char *dir, fds_error *err);
+/* Values that took fewer seconds are not kept. */
+extern double fds__values_kept_s;
+
 /* ---- settings.c ---- */
 
 /* The parameters of a fit with defaults filled in. */

@@ -375,8 +375,9 @@ static void stop_everywhere(task *t, uint64_t places) {
 
 static void a_stopped_fit_ends_with_the_same_bits(void **state) {
     (void)state;
-    double kept_s = learn_checkpoint_s;
+    double kept_s = learn_checkpoint_s, values_s = fds__values_kept_s;
     learn_checkpoint_s = 0; /* a checkpoint after every epoch */
+    fds__values_kept_s = 0; /* and the values */
     for (const char *const *method = fit_methods; *method; method++) {
         task t = task_make(*method);
         t.params.objective = **method == 'g' ? FDS__OBJECTIVE_PAPER : FDS__OBJECTIVE_CLOSED;
@@ -385,6 +386,53 @@ static void a_stopped_fit_ends_with_the_same_bits(void **state) {
         task_free(&t);
     }
     learn_checkpoint_s = kept_s;
+    fds__values_kept_s = values_s;
+}
+
+/* Counts the reports of least squares, and stops when the explainer is trained. */
+typedef struct {
+    size_t solved;
+    bool is_stopped;
+} solve_counter;
+
+static bool count_solved(void *user, const fds_progress *p) {
+    solve_counter *c = user;
+    c->solved +=
+        strcmp(p->stage, "normal equations") == 0 || strcmp(p->stage, "least squares") == 0;
+    return c->is_stopped && strcmp(p->stage, "explainer") == 0;
+}
+
+/* Killed, so to speak, after the values: they are read, unless their file is damaged. */
+static void a_fit_that_was_stopped_does_not_solve_again(void **state) {
+    (void)state;
+    char wanted[65], got[65], *data;
+    size_t size;
+    double values_s = fds__values_kept_s;
+    fds_error err;
+    fds__values_kept_s = 0;
+    task t = task_make("afds");
+    fit(&t, scratch_path("whole"));
+    sha256_of(scratch_path("whole/explainer.safetensors"), wanted);
+    for (size_t damage = 0; damage < 4; damage++) {
+        solve_counter c = {.is_stopped = true};
+        t.events = (fds_events){.progress = count_solved, .user = &c};
+        assert_int_equal(try_fit(&t, scratch_path("run"), NULL, &err), FDS_ERR_CANCELLED);
+        assert_true(c.solved > 0);
+        data = scratch_read(scratch_path("run/values.part"), &size);
+        data[damage == 1 ? 16 : damage == 2 ? size - 1 : 0] ^= damage > 0 && damage < 3;
+        scratch_write(scratch_path("run/values.part"), data, damage == 3 ? size - 8 : size);
+        free(data);
+        c = (solve_counter){0};
+        fit(&t, scratch_path("run"));
+        assert_true(damage ? c.solved > 0 : c.solved == 0);
+        sha256_of(scratch_path("run/explainer.safetensors"), got);
+        assert_string_equal(got, wanted);
+        expect_same_record(scratch_path("run"), scratch_path("whole"));
+        assert_int_equal(access(scratch_path("run/values.part"), F_OK), -1);
+        remove_run(scratch_path("run"));
+    }
+    fds__values_kept_s = values_s;
+    task_free(&t);
 }
 
 /* The usual case: a quick training leaves no checkpoint, and begins anew. */
@@ -701,6 +749,7 @@ int main(void) {
         IN_SCRATCH(other_settings_are_refused_by_name),
         IN_SCRATCH(the_service_model_is_a_row_of_the_table),
         IN_SCRATCH(a_stopped_fit_ends_with_the_same_bits),
+        IN_SCRATCH(a_fit_that_was_stopped_does_not_solve_again),
         IN_SCRATCH(a_fit_without_checkpoints_ends_with_the_same_bits),
         IN_SCRATCH(a_fit_stopped_many_times_ends_with_the_same_bits),
         IN_SCRATCH(leftovers_that_are_damaged_do_no_harm),
