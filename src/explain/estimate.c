@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0
  *
- * What a fit would take: trains a few sub-models, solves a few columns and makes a few steps of the
- * explainer, for about two seconds in all, and extrapolates from their times. */
+ * What a fit would take: trains a few sub-models and makes a few steps of the explainer, for about two
+ * seconds in all, extrapolates from their times, and counts the operations of least squares. */
 #include "explain/learn.h"
 #include "explain/run.h"
 
@@ -12,9 +12,10 @@ static const double TRY_S = 0.7; /* of each trial */
 
 typedef struct {
     fds__fit_settings settings;
-    fds_groups *groups; /* or NULL */
-    fds__fit_plans plans;
-    uint32_t *order; /* (inputs) */
+    fds_groups *groups;   /* or NULL */
+    fds__fit_plans plans; /* of the first coalitions, where all would take seconds to draw */
+    double times;         /* as many are in the fit's own plans */
+    uint32_t *order;      /* (inputs) */
     fds_utility *utility;
     size_t n, classes, inputs;
     float *probs;             /* (threads, inputs, classes) of a sub-model */
@@ -41,50 +42,55 @@ static fds_status try_row(void *context, size_t job, unsigned worker, fds_error 
                             q->probs + worker * q->inputs * q->classes, err);
 }
 
+/* Of many players a sub-model takes seconds. Two small ones are trained instead, of players at even
+ * distances, and the time of the plan's mean size is on the line through theirs. */
+enum { SMALL = 200, LARGER = 600, MANY = 2000 };
+
+typedef struct {
+    const question *q;
+    double seconds[2];
+} line;
+
+static fds_status try_size(void *context, size_t job, unsigned worker, fds_error *err) {
+    line *l = context;
+    const question *q = l->q;
+    size_t size = job ? LARGER : SMALL;
+    OWNED uint64_t *coalition = NULL;
+    TRY(RESERVE(coalition, fds_coalition_words(q->n), 1, err));
+    for (size_t i = 0; i < size; i++)
+        fds__coalition_add(coalition, i * q->n / size);
+    double start = fds__now_s();
+    fds_status status = fds_utility_eval(q->utility, worker, coalition, q->probs, err);
+    l->seconds[job] = fds__now_s() - start;
+    return status;
+}
+
+static fds_status time_small(const question *q, double *seconds, fds_error *err) {
+    line l = {.q = q};
+    size_t rows = fds_plan_rows(q->plans.all);
+    double mean = 0;
+    for (size_t row = 2; row < rows; row++)
+        mean += (double)fds_coalition_size(fds_plan_coalition(q->plans.all, row), q->n) /
+                (double)(rows - 2);
+    TRY(fds__pool_run(1, 2, try_size, &l, "estimate", "sub-models", &q->events, err));
+    double each = MAX(l.seconds[1] - l.seconds[0], 0) / (LARGER - SMALL);
+    *seconds = (l.seconds[0] + each * (mean - SMALL)) / q->settings.threads;
+    return FDS_OK;
+}
+
 /* Seconds per sub-model, on all threads. */
 static fds_status time_sub_model(question *q, double *seconds, fds_error *err) {
     unsigned threads = q->settings.threads;
     size_t done = 0, jobs = 2 * threads;
     TRY(RESERVE(q->probs, threads * q->inputs, q->classes, err));
+    if (q->n > MANY)
+        return time_small(q, seconds, err);
     double start = fds__now_s();
     do {
         TRY(fds__pool_run(threads, jobs, try_row, q, "estimate", "sub-models", &q->events, err));
         done += jobs;
     } while (fds__now_s() - start < TRY_S && done < fds_plan_rows(q->plans.all));
     *seconds = (fds__now_s() - start) / (double)done;
-    return FDS_OK;
-}
-
-/* ---- least squares ---- */
-
-static fds_status noise(void *context, unsigned worker, size_t row, size_t first, size_t count,
-                        double *out, fds_error *err) {
-    (void)context, (void)worker, (void)err;
-    for (size_t i = 0; i < count; i++)
-        out[i] = (double)((row * 2654435761u + (first + i) * 40503u) % 65536) / 65536;
-    return FDS_OK;
-}
-
-static fds_status time_columns(const question *q, size_t columns, double *seconds, fds_error *err) {
-    const fds__fit_settings *s = &q->settings;
-    const fds_rows rows = {columns, noise, NULL};
-    const fds_ls_params ls = {.adjust = s->adjust, .groups = q->groups};
-    double *values, start = fds__now_s();
-    TRY(RESERVE(values, 2 * q->n, columns, err));
-    fds_status status = fds_least_squares(q->plans.plan, &rows, &ls, s->threads, values,
-                                          values + q->n * columns, NULL, &q->events, err);
-    *seconds = fds__now_s() - start;
-    fds__free(values);
-    return status;
-}
-
-/* A fixed part and a part for each column, from two sizes. */
-static fds_status time_values(const question *q, double *seconds, fds_error *err) {
-    enum { FEW = 16, MANY = 1024 };
-    double few, many;
-    TRY(time_columns(q, FEW, &few, err));
-    TRY(time_columns(q, MANY, &many, err));
-    *seconds = few + MAX(many - few, 0.0) / (MANY - FEW) * (double)(q->inputs * q->classes);
     return FDS_OK;
 }
 
@@ -167,7 +173,7 @@ static fds_status size_table(const question *q, fds__fit_cost *out, fds_error *e
     fds__slot_map index = {0};
     fds__bank_slots slots;
     fds_status status = fds__slot_map_number(&index, q->plans.all, NULL, err);
-    out->sub_models = index.count;
+    out->sub_models = (size_t)((double)index.count * q->times);
     fds__slot_map_free(&index);
     if (status == FDS_OK)
         status = fds__table_bytes(q->utility, FDS_STORE_F32, out->sub_models, &out->disk, err);
@@ -175,7 +181,9 @@ static fds_status size_table(const question *q, fds__fit_cost *out, fds_error *e
     if (status != FDS_OK || !kept)
         return status;
     status = fds__bank_slots_init(&slots, fds__utility_network(q->utility), kept, err);
-    out->disk += FDS__BANK_HEADER + (uint64_t)slots.count * slots.record_size;
+    double kept_times = q->settings.keeps_models ? q->times : 1;
+    out->disk +=
+        FDS__BANK_HEADER + (uint64_t)((double)slots.count * kept_times * (double)slots.record_size);
     fds__bank_slots_free(&slots);
     return status;
 }
@@ -185,12 +193,16 @@ static fds_status estimate(question *q, const fds_problem *problem, fds__fit_cos
     const fds__fit_settings *s = &q->settings;
     const fds_ls_params ls = {.adjust = s->adjust, .groups = q->groups};
     size_t columns = q->inputs * q->classes, memory = 0;
-    double each;
-    TRY(time_sub_model(q, &each, err));
+    double seconds;
+    fds_plan whole = *q->plans.plan; /* without its bits: their number is enough */
+    whole.rows = (size_t)((double)whole.rows * q->times);
+    TRY(fds_least_squares_check(&whole, &ls, err));
+    TRY(time_sub_model(q, &seconds, err));
     TRY(size_table(q, out, err));
-    out->seconds[FDS__FIT_STAGE_UTILITIES] = each * (double)out->sub_models;
+    out->seconds[FDS__FIT_STAGE_UTILITIES] = seconds * (double)out->sub_models;
     q->done++;
-    TRY(time_values(q, &out->seconds[FDS__FIT_STAGE_VALUES], err));
+    TRY(fds__ls_seconds(&whole, &ls, columns, s->threads, &out->seconds[FDS__FIT_STAGE_VALUES],
+                        err));
     q->done++;
     if (s->probes)
         memory = (fds__fit_measures(s) ? q->n * columns * sizeof(double) : 0) +
@@ -198,17 +210,37 @@ static fds_status estimate(question *q, const fds_problem *problem, fds__fit_cos
                  (q->classes + s->threads) * s->probes * s->probes * sizeof(double);
     else if (!s->is_bank)
         TRY(time_explainer(q, &out->seconds[FDS__FIT_STAGE_EXPLAINER], &memory, err));
-    uint64_t values = (uint64_t)q->n * columns * (2 * sizeof(double) + sizeof(float));
-    out->memory = q->utility->memory + values + memory +
-                  fds_least_squares_memory(q->plans.plan, &ls, columns, s->threads);
+    /* values and errors stay; least squares are done when the explainer, for which values are
+     * transposed, begins */
+    uint64_t peak, resident = fds__memory_resident(&peak), each = (uint64_t)q->n * columns;
+    uint64_t bits = fds_plan_rows(q->plans.all) * fds_coalition_words(q->n) * sizeof(uint64_t);
+    resident += (uint64_t)((q->times - 1) * 2 * (double)bits);
+    uint64_t learning = s->is_bank ? 0 : each * sizeof(float) + memory;
+    out->memory =
+        MAX(peak, resident + 2 * each * sizeof(double) +
+                      MAX(learning, fds_least_squares_memory(&whole, &ls, columns, s->threads)));
     expect_accuracy(q, problem, out);
     return fds__report(q->caller, "estimate", "trials", TRIALS, TRIALS, q->start_s, err);
+}
+
+/* Draws at most so many coalitions that it takes a second. */
+static fds_status make_plans(question *q, fds_error *err) {
+    const size_t most = MAX(((size_t)1 << 28) / q->n / 2 * 2, (size_t)64);
+    fds__fit_settings few = q->settings;
+    q->times = 1;
+    if (few.coalitions > most && few.probes <= most) {
+        q->times = (double)few.coalitions / (double)most;
+        few.validation_coalitions =
+            MAX((size_t)((double)few.validation_coalitions / q->times) / 2 * 2, (size_t)2);
+        few.coalitions = most;
+    }
+    return fds__fit_plans_make(&few, q->n, q->groups, &q->plans, err);
 }
 
 static fds_status run(question *q, const fds_problem *problem, const fds_params *params,
                       fds__fit_cost *out, fds_error *err) {
     TRY(fds__fit_prepare(problem, params, q->caller, &q->settings, &q->groups, err));
-    TRY(fds__fit_plans_make(&q->settings, q->n, q->groups, &q->plans, err));
+    TRY(make_plans(q, err));
     TRY(fds__fit_utility_create(&q->settings, problem, q->caller, &q->order, &q->utility, err));
     q->start_s = fds__now_s();
     return estimate(q, problem, out, err);

@@ -99,6 +99,13 @@ size_t fds__plan_game_size(const fds_plan *plan, size_t owner);
 /* Adds to row the real players for whom a player of that game stands. */
 void fds__plan_add(const fds_plan *plan, size_t owner, size_t player, uint64_t *row);
 
+/* ---- ls_cost.c ---- */
+
+/* About how many seconds fds_least_squares will take. Measures the processor for a tenth of a second;
+ * the coalitions of the plan are not read. */
+fds_status fds__ls_seconds(const fds_plan *plan, const fds_ls_params *params, size_t columns,
+                           unsigned threads, double *seconds, fds_error *err);
+
 /* ---- ls_prepared.c ---- */
 
 /* Least squares with everything that does not depend on the game computed once. Threads may share
