@@ -71,7 +71,7 @@ uint64_t fds_least_squares_memory(const fds_plan *plan, const fds_ls_params *par
     size_t f = 0;
     if (fds__design_count(plan, groups, fds__ls_with_fit(params->adjust), &f, NULL) != FDS_OK)
         return UINT64_MAX;
-    return fds__ls_is_many(f, columns)
+    return fds__ls_is_many(f, (size_t)pairs, columns)
                ? fds__ls_cg_memory(n, f, pairs, groups ? fds_groups_count(groups) : 1, columns,
                                    workers)
                : direct_memory(n, f, pairs, wholes ? plan->players : 0, columns, params, workers);
@@ -81,7 +81,7 @@ static fds_status run(fds__ls_parts *parts, const fds_plan *plan, const fds_rows
                       const fds_ls_params *params, unsigned threads, double *values, double *errors,
                       const fds_events *events, fds_error *err) {
     TRY(fds__ls_parts_begin(plan, params, events, parts, err));
-    if (fds__ls_is_many(parts->design.features, rows->columns))
+    if (fds__ls_is_many(parts->design.features, parts->design.pairs, rows->columns))
         return fds__ls_cg(&parts->design, parts->with_prior, rows, params, threads, values, errors,
                           &parts->choice, err);
     TRY(fds__gram_create(&parts->design, &parts->gram, err));

@@ -38,7 +38,7 @@ enum {
     FDS__LS_CHUNK = 512,         /* columns per job */
     FDS__LS_SAMPLE = 256,        /* columns and */
     FDS__LS_LEFT_OUT = 1024,     /* pairs that choose the strengths */
-    FDS__LS_MANY = 2048,         /* fewer unknowns are solved with matrices, */
+    FDS__LS_MANY = 1024,         /* fewer unknowns are solved with matrices, */
     FDS__LS_MOST_DIRECT = 16384, /* more are not */
     FDS__LS_MOST_COARSE = 4096   /* groups and steps that are possible without */
 };
@@ -229,10 +229,12 @@ void fds__ls_store_chunk(const fds__ls_store *store, const double *total, const 
 /* Whether coalitions are so few, unless they are all that exist, that plain least squares would
  * overfit. */
 bool fds__ls_are_few(const fds__design *design);
-/* Whether least squares of so many unknowns are quicker, or only possible, without matrices: those
- * cost about 25 F^3 operations once, and conjugate gradients 25 times as much for each column. */
-static inline bool fds__ls_is_many(size_t features, size_t columns) {
-    return features > FDS__LS_MOST_DIRECT || (features > FDS__LS_MANY && columns < features / 5);
+/* Whether least squares are quicker, or only possible, without matrices. Those cost about 25 F^3 +
+ * 16 pairs F^2 operations once, and conjugate gradients 150 pairs F for each column (docs/scale.md). */
+static inline bool fds__ls_is_many(size_t features, size_t pairs, size_t columns) {
+    double f = (double)features, m = (double)pairs;
+    return features > FDS__LS_MOST_DIRECT ||
+           (features > FDS__LS_MANY && 6 * m * (double)columns < f * f + 0.6 * m * f);
 }
 /* The most bytes that fds__ls_cg holds. */
 uint64_t fds__ls_cg_memory(uint64_t players, uint64_t features, uint64_t pairs, uint64_t groups,

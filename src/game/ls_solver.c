@@ -30,17 +30,20 @@ fds_status fds__gram_create(const fds__design *d, fds__gram *out, fds_error *err
         int b = (int)count;
         fds__design_rows(d, first, count, rows);
         fds__weigh(rows, count, features, d->kernel + first, weighted);
-        cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, n, n, b, 1, rows, f, weighted, f, 1,
-                    out->kernel, n);
         TRY(fds__design_report(d, "normal equations", first + count, start_s, err));
-        if (!with_steps)
+        if (!with_steps) {
+            cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, n, n, b, 1, rows, f, weighted, f,
+                        1, out->kernel, n);
             continue;
+        }
         cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, n, f, b, 1, rows, f, weighted, f, 1,
                     out->cross, f);
         fds__weigh(rows, count, features, d->mild + first, weighted);
         cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, f, f, b, 1, rows, f, weighted, f, 1,
                     out->mild, f);
     }
+    for (size_t i = 0; with_steps && i < players; i++) /* the players come first in D */
+        memcpy(out->kernel + i * players, out->cross + i * features, players * sizeof *out->kernel);
     return FDS_OK;
 }
 

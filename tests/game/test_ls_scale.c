@@ -162,10 +162,88 @@ static void conjugate_gradients_find_what_the_direct_method_finds(void **state) 
     fds_groups_free(groups);
 }
 
+static void conjugate_gradients_give_the_same_bits_on_any_threads(void **state) {
+    (void)state;
+    enum { N = 200, COLUMNS = 150 }; /* three chunks */
+    static double one[2 * N * COLUMNS], many[2 * N * COLUMNS];
+    fds_groups *groups = groups_in_turn(N, 3);
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_LEVERAGE, N, NULL, 5 * N, 1);
+    hash_game game = {plan, 0.3};
+    fds_rows rows = {COLUMNS, hash_read, &game};
+    fds_ls_params params = {.adjust = FDS_ADJUST_COUNTS, .groups = groups};
+    fds__design d;
+    fds_error err;
+    expect_ok(fds__design_create(plan, groups, true, NULL, &d, &err), &err);
+    for (unsigned threads = 1; threads <= 4; threads++) {
+        double *to = threads == 1 ? one : many;
+        fds__ls_choice choice;
+        expect_ok(
+            fds__ls_cg(&d, true, &rows, &params, threads, to, to + N * COLUMNS, &choice, &err),
+            &err);
+        if (threads > 1)
+            assert_memory_equal(one, many, sizeof one);
+    }
+    fds__design_free(&d);
+    fds_plan_free(plan);
+    fds_groups_free(groups);
+}
+
+static bool stop_in(void *user, const fds_progress *progress) {
+    return strcmp(progress->stage, user) == 0;
+}
+
+static void every_stage_of_conjugate_gradients_can_be_cancelled(void **state) {
+    (void)state;
+    enum { N = 150 };
+    static char stages[][24] = {"normal equations", "groups",   "sample",
+                                "shrinkage",        "leverage", "least squares"};
+    double values[2 * N];
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_LEVERAGE, N, NULL, 4 * N, 1);
+    hash_game game = {plan, 0.3};
+    fds_rows rows = {1, hash_read, &game};
+    fds_ls_params params = {.adjust = FDS_ADJUST_COUNTS};
+    for (size_t i = 0; i < COUNT(stages); i++) {
+        fds_events events = {.progress = stop_in, .user = stages[i]};
+        fds__design d;
+        fds__ls_choice choice;
+        fds_error err;
+        expect_ok(fds__design_create(plan, NULL, true, &events, &d, &err), &err);
+        expect_error(fds__ls_cg(&d, true, &rows, &params, 1, values, values + N, &choice, &err),
+                     FDS_ERR_CANCELLED, &err, stages[i]);
+        fds__design_free(&d);
+    }
+    fds_plan_free(plan);
+}
+
+/* More unknowns than matrices are made for; two coalitions per player cannot say much, but the values
+ * of a game that adds up are found. */
+static void more_players_than_matrices_hold_are_solved(void **state) {
+    (void)state;
+    enum { N = 17000 };
+    if (IS_SLOW_BUILD)
+        SKIP_CASE("it takes a minute");
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_LEVERAGE, N, NULL, 400, 1);
+    hash_game game = {plan, 0};
+    fds_rows rows = {1, hash_read, &game};
+    double *values = need(2 * N, sizeof *values), sum = 0, wanted = 0;
+    solve_rows(plan, &rows, &(fds_ls_params){.adjust = FDS_ADJUST_COUNTS}, 1, values, values + N);
+    for (size_t i = 0; i < N; i++) {
+        assert_true(isfinite(values[i]) && isfinite(values[N + i]));
+        sum += values[i];
+        wanted += (1.0 + (double)(i % 5)) / N;
+    }
+    assert_true(fabs(sum - wanted) < 1e-9);
+    free(values);
+    fds_plan_free(plan);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_groups_are_solved_as_so_many_unknowns),
         cmocka_unit_test(conjugate_gradients_find_what_the_direct_method_finds),
+        cmocka_unit_test(conjugate_gradients_give_the_same_bits_on_any_threads),
+        cmocka_unit_test(every_stage_of_conjugate_gradients_can_be_cancelled),
+        cmocka_unit_test(more_players_than_matrices_hold_are_solved),
     };
     return cmocka_run_group_tests_name("game/ls_scale", tests, NULL, NULL);
 }
