@@ -42,6 +42,7 @@ ERRORS_BY_INPUT = "fit-gfds-plus-explain fit-penalty-explain fit-paper-explain"
 # The id of a command -> the reason why its numbers are no longer those of version 0.1.
 EXPECTED_CHANGES = {
     **dict.fromkeys(LESS_NOISE.split(), "less noise in least squares"),
+    **dict.fromkeys(("ls-gfds-plus", "group-file-gfds-plus"), "groups are solved as one unknown each"),
     **dict.fromkeys(ERRORS_BY_INPUT.split(), "standard errors depend on the input"),
 }
 
