@@ -101,6 +101,7 @@ void fds__sha256(const fds__bytes *parts, size_t count, uint8_t digest[32]);
 /* Of a file, read piece by piece; as fds_sha256_hex writes it. */
 fds_status fds__file_sha256(const char *path, char hex[65], fds_error *err);
 /* 64 digits, as fds_sha256_hex writes them. False: they are none; NULL is fine. */
+void fds__hex_write(const uint8_t digest[32], char hex[65]);
 bool fds__hex_read(const char *hex, uint8_t bytes[32]);
 
 /* ---- 16-bit floats: half.c ---- */
@@ -380,6 +381,7 @@ enum fds__purpose {
     FDS__PURPOSE_FLIP = 12,    /* wrong labels: a = 0 whose, 1 which, b = sample id */
     FDS__PURPOSE_HALF = 13,    /* half coalitions of a benchmark: a = draw */
     FDS__PURPOSE_DROPOUT = 14, /* dropped units: a = 256 epoch + dropout layer, b = sample id */
+    FDS__PURPOSE_MEMBER = 21,  /* who is in a coalition: a = draw, b = key of the player */
     FDS__PURPOSE_RANK = 18,    /* order of equal numbers in audits: a = entry, b = check */
     FDS__PURPOSE_TRUTH = 20,   /* true values around stated ones: a = input, b = draw */
     FDS__PURPOSE_FACTORS = 21, /* first directions of factors: a = direction */

@@ -19,7 +19,7 @@ void fds__sha256(const fds__bytes *parts, size_t count, uint8_t digest[32]) {
     sha256_digest(&context, SHA256_DIGEST_SIZE, digest);
 }
 
-static void write_hex(const uint8_t digest[SHA256_DIGEST_SIZE], char hex[65]) {
+void fds__hex_write(const uint8_t digest[32], char hex[65]) {
     static const char digits[] = "0123456789abcdef";
     for (size_t i = 0; i < SHA256_DIGEST_SIZE; i++) {
         hex[2 * i] = digits[digest[i] >> 4];
@@ -31,7 +31,7 @@ static void write_hex(const uint8_t digest[SHA256_DIGEST_SIZE], char hex[65]) {
 void fds_sha256_hex(const void *data, size_t size, char hex[65]) {
     uint8_t digest[SHA256_DIGEST_SIZE];
     fds__sha256(&(fds__bytes){data, size}, 1, digest);
-    write_hex(digest, hex);
+    fds__hex_write(digest, hex);
 }
 
 static fds_status hash_open(fds__file *file, char hex[65], fds_error *err) {
@@ -49,7 +49,7 @@ static fds_status hash_open(fds__file *file, char hex[65], fds_error *err) {
         sha256_update(&context, count, piece);
     }
     sha256_digest(&context, SHA256_DIGEST_SIZE, digest);
-    write_hex(digest, hex);
+    fds__hex_write(digest, hex);
     return FDS_OK;
 }
 

@@ -400,6 +400,22 @@ json_t *fds__params_json(const fds_params *params) {
     return object;
 }
 
+json_t *fds__params_given(const fds_params *params) {
+    json_t *object = json_object();
+    bool is_whole = object;
+    for (size_t i = 0; is_whole && i < ROWS; i++) {
+        const row *r = &rows[i];
+        if (!(r->jobs & params->job) || !params->given[r->place])
+            continue;
+        char number[MAX_WORD];
+        const char *text = r->type == TYPE_TEXT ? own_text(params, r) : number;
+        if (r->type != TYPE_TEXT)
+            write_value(params, r, number, sizeof number);
+        is_whole = fds__json_put(object, r->name, fds__json_string(text));
+    }
+    return fds__json_keep_if(object, is_whole);
+}
+
 bool fds_params_describe(const char *job, size_t i, fds_param_info *info) {
     static const char *const types[] = {"flag", "text", "choice", "count", "real"};
     unsigned bit = job_of(job);

@@ -75,6 +75,8 @@ fds_status fds__params_only(const fds_params *params, const char *names, const c
                             fds_error *err);
 /* The parameters that were given or have a default, by name; NULL: no memory. */
 json_t *fds__params_json(const fds_params *params);
+/* Those that were given, as texts that fds_params_set takes; NULL: no memory. */
+json_t *fds__params_given(const fds_params *params);
 /* A place in "a|b|c", or -1. */
 int fds__choice_find(const char *choices, const char *word);
 /* The word of a CHOICE field as the job's row has it; "" when it is -1. */

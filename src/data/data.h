@@ -53,6 +53,8 @@ struct fds_dataset {
     uint32_t *sample_lines;        /* (count): of a CSV file, from 1; or NULL */
     fds__preparation *preparation; /* of a CSV file of training samples; or NULL */
     fds__left_out left_out;
+    char **added; /* (added_count): sources of samples besides source; or NULL */
+    size_t added_count;
 };
 
 /* A file's contents, with its path for messages. data ends in a NUL that size does not count. */
@@ -282,6 +284,29 @@ fds_status fds__clusters_apply(const char *path, fds_dataset *ds, fds_error *err
 #define FDS__MAX_PLAYERS ((size_t)1 << 20)
 fds_status fds__groups_copy(const fds_groups *groups, fds_groups **out, fds_error *err);
 
+/* ---- identity.c ---- */
+
+/* Who players and samples are, whatever rows others have; identity.c says what that depends on. */
+typedef struct fds__identities {
+    uint64_t *samples;       /* (samples of the dataset) keys of random numbers; of players only */
+    uint64_t *players;       /* (players) the same: who it is */
+    uint8_t (*contents)[32]; /* (players): who it is and all that it has */
+} fds__identities;
+
+/* by_provider: players are providers; else each has one sample. */
+fds_status fds__identities_create(const fds_dataset *ds, const fds_players *players,
+                                  bool by_provider, fds__identities **out, fds_error *err);
+void fds__identities_free(fds__identities *identities);
+
+/* ---- subset.c ---- */
+
+/* A dataset of the samples keep[0][..] of parts[0], then those of parts[1], ...: keep[i] (samples of
+ * the part) says which. Classes are those of the first part, found by name; providers are numbered
+ * as readers do. What a CSV file's columns have learnt is of these samples. FDS_ERR_SHAPE when a part
+ * has other features or a class more. */
+fds_status fds__dataset_select(const fds_dataset *const *parts, const bool *const *keep,
+                               size_t count, fds_dataset **out, fds_error *err);
+
 /* ---- problem.c ---- */
 
 /* Tests may fill it in without the constructors: all arrays are plain. */
@@ -300,6 +325,7 @@ struct fds_problem {
     size_t set_aside;      /* test samples that are taken from train */
     bool is_proportional;  /* test samples follow the frequencies of classes */
     fds_groups *groups;    /* or NULL: as the parameter "group" says */
+    fds__identities *identities; /* with the parameter "changing"; or NULL */
     char *text;
 };
 

@@ -30,6 +30,7 @@ void fds_problem_free(fds_problem *p) {
         return;
     fds_players_free(p->players);
     fds_groups_free(p->groups);
+    fds__identities_free(p->identities);
     fds__free(p->samples);
     fds__free(p->tests);
     fds__free(p->test_labels);
@@ -92,6 +93,33 @@ static size_t most_inputs(const making *m) {
 /* Whether an explainer needs samples that players could have. */
 static bool competes(const making *m) { return m->has_inputs && !m->from_test; }
 
+static bool is_changing(const making *m) {
+    return m->params->job == FDS__JOB_FIT && m->params->changing == 1;
+}
+
+/* What other samples, inputs or features would depend on when some come or go. */
+static fds_status check_changing(const making *m, fds_error *err) {
+    const fds_params *p = m->params;
+    if (!is_changing(m))
+        return FDS_OK;
+    if (m->wanted || !p->players)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`changing` needs `players` all or providers: which N samples are players "
+                         "depends on all of them");
+    if (fds__is_given(p, inputs_from) && p->inputs_from == 0)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`changing` needs `inputs_from` test: which samples players leave to the "
+                         "explainer depends on all of them");
+    if (p->cluster)
+        return fds__fail(err, FDS_ERR_USAGE, "`cluster` does not apply with `changing`");
+    if (m->p->train && fds__preparation_learns(m->p->train->preparation))
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`changing` needs columns of numbers without missing values: levels of "
+                         "text and means in the place of missing values depend on all rows of %s",
+                         m->p->train->source);
+    return FDS_OK;
+}
+
 /* ---- test samples ---- */
 
 /* The number of test samples where the data has no test part: a fifth. As test samples are balanced
@@ -152,7 +180,8 @@ static fds_status take_named(making *m, fds_error *err) {
 static fds_status choose_inputs_of_test(making *m, fds_error *err) {
     fds_problem *p = m->p;
     if (!p->has_test_part)
-        return fds__fail(err, FDS_ERR_USAGE, "`inputs_from` test: %s has no test part",
+        return fds__fail(err, FDS_ERR_USAGE, "`%s`: %s has no test part",
+                         is_changing(m) ? "changing` yes, `inputs_from` test" : "inputs_from` test",
                          p->train->source);
     size_t have = p->test->count, count = (size_t)m->params->inputs;
     if (count >= have)
@@ -365,6 +394,7 @@ static fds_status warn(const making *m, fds_error *err) {
 static fds_status make(making *m, fds_error *err) {
     TRY(check_index(m, err));
     TRY(read_players(m, err));
+    TRY(check_changing(m, err));
     if (m->from_test)
         TRY(choose_inputs_of_test(m, err));
     TRY(choose_tests(m, err));
@@ -411,6 +441,9 @@ static fds_status take_all_tests(fds_problem *p, fds_error *err) {
 static fds_status make_selected(making *m, const fds_selection *chosen, fds_error *err) {
     fds_problem *p = m->p;
     TRY(read_players(m, err));
+    if (is_changing(m))
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`changing` needs data of files, which can be read again");
     p->sample_count = chosen->sample_count;
     p->input_count = m->has_inputs ? chosen->input_count : 0;
     if (!p->sample_count)
@@ -450,8 +483,11 @@ static fds_status create(const fds_dataset *train, const fds_dataset *test,
                 .params = params,
                 .events = events,
                 .has_inputs = params->job == FDS__JOB_FIT || params->job == FDS__JOB_BENCH,
-                .from_test = params->job == FDS__JOB_FIT && params->inputs_from == 1};
+                .from_test = params->job == FDS__JOB_FIT &&
+                             (params->inputs_from == 1 || params->changing == 1)};
     fds_status status = chosen ? make_selected(&m, chosen, err) : make(&m, err);
+    if (status == FDS_OK && is_changing(&m))
+        status = fds__identities_create(train, p->players, p->by_provider, &p->identities, err);
     fds__free(m.aside);
     if (status != FDS_OK)
         fds_problem_free(p);
@@ -506,6 +542,7 @@ fds_status fds_problem_open(const fds_params *params, const fds_events *events, 
     making m = {.p = &asked, .params = params};
     TRY(check_index(&m, err)); /* before any reading */
     TRY(read_players(&m, err));
+    TRY(check_changing(&m, err));
     if (params->job == FDS__JOB_TRAIN)
         TRY(fds__params_check(params, "train", NULL, err));
     TRY(fds_data_open(params->data, params, events, &train, &test, err));

@@ -147,8 +147,10 @@ static fds_status take_service(void *context, const float *weights, const fds_tr
     if (f->service)
         return FDS_OK;
     TRY(fds__utility_training(&utility, &train, err));
+    const fds__utility_data *data = f->utility->data;
+    const fds__scale scale = {data->mean, data->std, data->target_mean, data->target_std};
     return fds__model_create(f->train, f->problem->samples, f->problem->sample_count,
-                             utility.network, &train, weights, report, &f->service, err);
+                             utility.network, &train, &scale, weights, report, &f->service, err);
 }
 
 static fds_status train_service(void *context, size_t job, unsigned worker, fds_error *err) {

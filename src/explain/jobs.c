@@ -22,7 +22,7 @@ static fds_status describe(const fds_problem *problem, const fds_params *params,
     json_t *json = json_pack("{s:s, s:s, s:o, s:o, s:s, s:o, s:I}", "version", FDS_VERSION,
                              "method", s.method, "utility", fds__json_string(s.kind), "network",
                              fds__json_string(fds__command_of(s.kind) ? NULL : s.utility.network),
-                             "sampler", fds__sampler_name(s.sampler), "adjust",
+                             "sampler", fds__sampler_name(&s), "adjust",
                              fds__json_string(s.adjust_name), "seed", (json_int_t)params->seed);
     json_t *about = fds__problem_json(problem);
     bool is_whole =

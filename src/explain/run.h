@@ -65,6 +65,7 @@ typedef struct fds__fit_settings {
     size_t coalitions, validation_coalitions; /* to train on, to validate by */
     size_t validation_inputs;
     uint64_t plan_seed, seed;
+    const uint64_t *keys; /* (players) of a run for changing data, which nests its plans; or NULL */
     unsigned threads, explainer_threads; /* at least 1 */
 } fds__fit_settings;
 
@@ -221,13 +222,14 @@ typedef struct fds__run_record {
     fds__run_info info;
     fds_groups *groups;         /* or NULL */
     fds__fit_settings settings; /* of the plan and the bank: sampler, coalitions, seed, adjust */
+    uint64_t *keys;             /* those of the settings */
     fds_ls_report strengths;
     uint64_t parameters; /* checksum of those of the utility function */
     unsigned threads;
     fds__fit_report report;
 } fds__run_record;
 
-const char *fds__sampler_name(fds_sampler sampler);
+const char *fds__sampler_name(const fds__fit_settings *settings);
 json_t *fds__fit_seconds_json(const double seconds[FDS__FIT_STAGES]); /* NULL: out of memory */
 /* A fit's description without results. */
 fds_status fds__run_record_describe(const fds__fit_settings *settings, const fds_problem *problem,
@@ -285,6 +287,21 @@ extern const char *const fds__run_reading[];
 const char *fds__run_origin(const fds_run *run, const char *key);
 /* How rows become features; null in JSON: the run was not fitted on a CSV file. */
 const json_t *fds__run_preparation(const fds_run *run);
+
+/* ---- changing.c: runs for changing data ---- */
+
+#define FDS__NESTED "nested" /* the name of their sampler */
+
+/* Adds to a description who the players are and how the fit was asked for; nothing for other runs.
+ * False: no memory. */
+bool fds__changing_describe(const fds_problem *problem, const fds_params *params,
+                            json_t *description);
+/* The keys of a run.json's players, which the caller frees, after a failure too; of another run NULL. */
+fds_status fds__changing_keys(const char *path, const json_t *json, uint64_t **keys,
+                              fds_error *err);
+/* The parameters of the fit of a run.json; FDS_ERR_USAGE, and why, for another run. */
+fds_status fds__changing_params(const char *dir, const json_t *json, fds_params **out,
+                                fds_error *err);
 
 /* ---- comparison.c ---- */
 

@@ -16,6 +16,7 @@
  *   utility           what the sub-models' answers depend on, as in table.json
  *   coalitions        sampler, count, validation, seed
  *   origin            where the data is and how it is read; not part of the settings
+ *                     (changing.c: what a run for changing data adds)
  *   machine           version, threads, those that the explainer was trained with, and
  *                     instruction sets; not part of the settings
  *   results           fds__fit_report, the strengths of the least squares, the choice between a
@@ -35,7 +36,9 @@ enum { VERSION = 3, MOST_THREADS = 1024 }; /* the most that deep takes */
 static const char *const samplers[] = {"kernel", "paired", "leverage", "gfds", "gfds+"};
 static const char *const adjustments[] = {"none", "shrink", "counts", "control"};
 
-const char *fds__sampler_name(fds_sampler sampler) { return samplers[sampler]; }
+const char *fds__sampler_name(const fds__fit_settings *s) {
+    return s->keys ? FDS__NESTED : samplers[s->sampler];
+}
 
 /* ---- describing ---- */
 
@@ -159,7 +162,7 @@ fds_status fds__run_record_describe(const fds__fit_settings *s, const fds_proble
     TRY(fds__json_parse("the utility function's parameters", utility->text, strlen(utility->text),
                         &about, err));
     json_t *coalitions = json_pack(
-        "{s:s, s:I, s:I, s:I}", "sampler", samplers[s->sampler], "count", (json_int_t)s->coalitions,
+        "{s:s, s:I, s:I, s:I}", "sampler", fds__sampler_name(s), "count", (json_int_t)s->coalitions,
         "validation", (json_int_t)s->validation_coalitions, "seed", (json_int_t)s->plan_seed);
     /* differences are reported in this order: causes before their consequences */
     *out = json_pack("{s:s, s:i, s:s, s:s*, s:o, s:o, s:s, s:o, s:{s:I, s:I, s:s*}, s:o, s:b, s:o, "
@@ -174,6 +177,7 @@ fds_status fds__run_record_describe(const fds__fit_settings *s, const fds_proble
                      "utility", about, "coalitions", coalitions, "origin",
                      describe_origin(problem->train, params), "preparation",
                      fds__preparation_json(problem->train->preparation));
+    *out = fds__json_keep_if(*out, *out && fds__changing_describe(problem, params, *out));
     return *out ? FDS_OK : fds__fail_json(err);
 }
 
@@ -406,7 +410,8 @@ static bool read_coalitions(const json_t *json, fds__fit_settings *s) {
     enum { SAMPLERS = sizeof samplers / sizeof *samplers };
     enum { ADJUSTMENTS = sizeof adjustments / sizeof *adjustments };
     const json_t *c = json_object_get(json, "coalitions");
-    size_t sampler = choice_at(c, "sampler", samplers, SAMPLERS);
+    size_t sampler =
+        s->keys ? FDS_SAMPLER_LEVERAGE : choice_at(c, "sampler", samplers, SAMPLERS);
     size_t adjust = choice_at(json, "adjust", adjustments, ADJUSTMENTS);
     s->sampler = (fds_sampler)sampler;
     s->adjust = (fds_adjust)adjust;
@@ -533,6 +538,8 @@ static fds_status read_groups(const char *path, const json_t *list, size_t playe
 
 static fds_status read_members(const char *path, fds__run_record *r, fds_error *err) {
     const json_t *json = r->json;
+    TRY(fds__changing_keys(path, json, &r->keys, err));
+    r->settings.keys = r->keys;
     r->info.method = text_at(json, "method");
     r->info.explainer = r->settings.explainer.network =
         text_at(json_object_get(json, "explainer"), "network");
@@ -579,5 +586,6 @@ fds_status fds__run_record_read(const char *dir, fds__run_record *out, fds_error
 void fds__run_record_free(fds__run_record *record) {
     json_decref(record->json);
     fds_groups_free(record->groups);
+    fds__free(record->keys);
     *record = (fds__run_record){0};
 }

@@ -265,6 +265,45 @@ static fds_status check_settings(const fds_params *p, const fds__fit_settings *s
     return e->precision == FDS__PRECISION_BF16 ? fds__deep_bf16_check(err) : FDS_OK;
 }
 
+/* A sub-model of a run for changing data must not depend on players that it does not have. */
+static fds_status check_changing(const fds_params *p, const fds__fit_settings *s,
+                                 const fds_problem *problem, fds_error *err) {
+    bool is_fixed = p->normalise == FDS__NORMALISE_FIXED,
+         is_public = p->normalise == FDS__NORMALISE_PUBLIC;
+    if ((is_fixed || is_public) && fds__command_of(s->kind))
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`normalise` does not apply: `utility` command normalises by the players");
+    if (is_public && problem && !problem->has_test_part)
+        return fds__fail(err, FDS_ERR_USAGE, "`normalise` public: %s has no test part",
+                         problem->train->source);
+    if (p->changing != 1)
+        return FDS_OK;
+    if (is_grouped(s->sampler) || p->sampler >= 0)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`changing` has a sampler of its own, whose coalitions stay when others "
+                         "come and go: %s does not apply",
+                         is_grouped(s->sampler) ? s->method : "`sampler`");
+    if (fds__command_of(s->kind))
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`changing` needs `utility` retrain or retrain:K: what a program's answers "
+                         "depend on is not known");
+    if (p->normalise == FDS__NORMALISE_PLAYERS)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`changing` needs `normalise` fixed or public: normalised by all players, "
+                         "every sub-model depends on everybody");
+    if (is_fixed && p->task == 1)
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`changing` with `task` regression needs `normalise` public, by which "
+                         "targets are standardised too");
+    if (p->group && strcmp(p->group, "label") && strcmp(p->group, "provider") &&
+        strcmp(p->group, "all") && !fds__is_by_model(p->group))
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "`changing` needs `group` label, provider, model or all: a file of players "
+                         "does not know those who come (got %.60s)",
+                         p->group);
+    return FDS_OK;
+}
+
 /* The values of a regression are no linear function of predictions, so that a probe would not do; and
  * what a network would learn from depends on the target. */
 static fds_status check_regression(const fds_params *p, const fds__fit_settings *s,
@@ -347,6 +386,8 @@ fds_status fds__fit_read(const fds_params *params, const fds_problem *problem,
     settle_utility(s, problem, params);
     settle_explainer(s, params, params->explainer < 0 ? AUTO : params->explainer);
     TRY(check_settings(params, s, err));
+    TRY(check_changing(params, s, problem, err));
+    s->keys = problem && problem->identities ? problem->identities->players : NULL;
     if (problem ? problem->train->targets != NULL : params->task == 1)
         TRY(check_regression(params, s, err));
     return fds__command_of(s->kind) ? FDS_OK

@@ -13,17 +13,22 @@ void fds__fit_plans_free(fds__fit_plans *plans) {
     *plans = (fds__fit_plans){0};
 }
 
+static fds_status sample(const fds__fit_settings *s, size_t players, const fds_groups *groups,
+                         size_t count, fds_plan **out, fds_error *err) {
+    return s->keys ? fds_plan_nested(s->keys, players, count, s->plan_seed, out, err)
+                   : fds_plan_sample(s->sampler, players, groups, count, s->plan_seed, out, err);
+}
+
 static fds_status make_plans(const fds__fit_settings *s, size_t players, const fds_groups *groups,
                              fds__fit_plans *out, fds_error *err) {
     fds_sampler sampler = s->sampler;
     bool is_grouped = sampler == FDS_SAMPLER_GFDS || sampler == FDS_SAMPLER_GFDS_PLUS;
     const fds_groups *own = is_grouped ? groups : NULL;
     /* plans of one seed are nested: the shorter plan is the beginning of the longer one */
-    TRY(fds_plan_sample(sampler, players, own, s->coalitions + s->validation_coalitions,
-                        s->plan_seed, &out->all, err));
-    TRY(fds_plan_sample(sampler, players, own, s->coalitions, s->plan_seed, &out->plan, err));
+    TRY(sample(s, players, own, s->coalitions + s->validation_coalitions, &out->all, err));
+    TRY(sample(s, players, own, s->coalitions, &out->plan, err));
     if (s->probes)
-        TRY(fds_plan_sample(sampler, players, own, s->probes - 2, s->plan_seed, &out->probes, err));
+        TRY(sample(s, players, own, s->probes - 2, &out->probes, err));
     fds_error why;
     fds_status status = fds__plan_tail(out->all, 2 + s->coalitions, &out->validation, &why);
     /* few groups have few coalitions: when all of them train, all of them validate too */

@@ -6,6 +6,7 @@
  *   kmeans.c     k-means, for groups of players
  *   plan.c       plans: lists of coalitions; plans of all coalitions
  *   samplers.c   plans of random coalitions; given.c  of those that somebody else chose
+ *   nested.c     of players who come and go
  *   join.c       the plan of the game in which several players are one
  *   exact.c      Shapley values and the paper's group-wise values by enumeration
  *   ls.c         Shapley values by least squares; ls_prepared.c for many games in a row

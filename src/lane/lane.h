@@ -91,7 +91,12 @@ struct fds_inputs {
     uint16_t *labels; /* (count) */
     float *targets;   /* (count) of a regression; or NULL */
     uint32_t *ids;    /* (count) */
+    uint64_t *keys;   /* (count) by which mini-batches are ordered; NULL: by ids */
 };
+/* What the random numbers of a sample depend on. */
+static inline uint64_t fds__inputs_key(const fds_inputs *inputs, size_t i) {
+    return inputs->keys ? inputs->keys[i] : inputs->ids[i];
+}
 
 /* fds_net_create; a regression has one output, which "classes" then stands for. */
 fds_status fds__net_create(const char *text, fds_shape input, uint32_t classes, bool is_regression,

@@ -291,7 +291,7 @@ void lane_drop_draw(fds_lane *lane, const fds_inputs *inputs, const uint32_t *me
         for (uint32_t l = 0; l < count; l++) {
             fds_rng rng =
                 fds_rng_make(lane->seed, FDS__PURPOSE_DROPOUT, 256 * (uint64_t)lane->epoch + number,
-                             inputs->ids[members[l]]);
+                             fds__inputs_key(inputs, members[l]));
             for (size_t u = 0; u < units; u++)
                 mask[u * FDS__LANES + l] = fds_rng_unit(&rng) < rate ? 0.0f : scale;
         }

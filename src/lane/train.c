@@ -123,7 +123,8 @@ static int by_key(const void *a, const void *b) {
 static void put_in_order(const fds_inputs *inputs, const uint32_t *members, size_t count,
                          uint64_t seed, uint32_t epoch, place *scratch, uint32_t *order) {
     for (size_t i = 0; i < count; i++) {
-        fds_rng rng = fds_rng_make(seed, FDS__PURPOSE_ORDER, epoch, inputs->ids[members[i]]);
+        uint64_t of = fds__inputs_key(inputs, members[i]);
+        fds_rng rng = fds_rng_make(seed, FDS__PURPOSE_ORDER, epoch, of);
         scratch[i] = (place){fds_rng_u64(&rng), inputs->ids[members[i]], members[i]};
     }
     qsort(scratch, count, sizeof *scratch, by_key);

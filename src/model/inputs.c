@@ -27,6 +27,14 @@ fds_status fds__inputs_scale(const fds_dataset *ds, const uint32_t *index, size_
     return FDS_OK;
 }
 
+void fds__inputs_scale_fixed(const fds_dataset *ds, const char *network, float *mean, float *std) {
+    const bool takes_tokens = network && fds__text_takes_tokens(network);
+    for (uint32_t c = 0; c < ds->shape.channels; c++) {
+        mean[c] = ds->bytes && !takes_tokens ? 0.5f : 0.0f;
+        std[c] = !ds->bytes ? 1.0f : takes_tokens ? 1.0f / 255.0f : 0.5f;
+    }
+}
+
 fds_status fds_inputs_create(const fds_dataset *ds, const uint32_t *index, size_t count,
                              const float *mean, const float *std, fds_inputs **out,
                              fds_error *err) {
@@ -78,6 +86,7 @@ void fds_inputs_free(fds_inputs *inputs) {
     fds__free(inputs->labels);
     fds__free(inputs->ids);
     fds__free(inputs->targets);
+    fds__free(inputs->keys);
     fds__free(inputs);
 }
 

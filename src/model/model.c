@@ -146,16 +146,31 @@ static fds_status take_name(const fds_dataset *ds, uint32_t label, char **name, 
     return *name ? FDS_OK : fds__fail_nomem(err, strlen(text) + 1);
 }
 
+/* From the samples, unless it is given. */
+static fds_status set_scale(fds_model *model, const fds_dataset *ds, const uint32_t *index,
+                            size_t count, const fds__scale *scale, fds_error *err) {
+    size_t size = ds->shape.channels * sizeof *model->mean;
+    if (scale) {
+        memcpy(model->mean, scale->mean, size);
+        memcpy(model->std, scale->std, size);
+        model->target_mean = ds->targets ? scale->target_mean : 0;
+        model->target_std = ds->targets ? scale->target_std : 0;
+        return FDS_OK;
+    }
+    if (ds->targets)
+        fds__dataset_target_stats(ds, index, count, &model->target_mean, &model->target_std);
+    return fds__inputs_scale(ds, index, count, fds_net_text(model->net), model->mean, model->std,
+                             err);
+}
+
 /* Normalisation and names from the data, then the weights: a copy, or, where they are NULL,
  * trained, which fills report. */
 static fds_status fill_model(fds_model *model, const fds_dataset *ds, const uint32_t *index,
-                             size_t count, const fds_train_params *params, const float *weights,
-                             fds_train_report *report, const fds_events *events, fds_error *err) {
+                             size_t count, const fds_train_params *params, const fds__scale *scale,
+                             const float *weights, fds_train_report *report,
+                             const fds_events *events, fds_error *err) {
     size_t size = model->net->weights * sizeof(float);
-    TRY(fds__inputs_scale(ds, index, count, fds_net_text(model->net), model->mean, model->std,
-                          err));
-    if (ds->targets)
-        fds__dataset_target_stats(ds, index, count, &model->target_mean, &model->target_std);
+    TRY(set_scale(model, ds, index, count, scale, err));
     for (uint32_t k = 0; k < ds->classes; k++)
         TRY(take_name(ds, k, &model->class_names[k], err));
     if (weights)
@@ -169,8 +184,9 @@ static fds_status fill_model(fds_model *model, const fds_dataset *ds, const uint
 
 static fds_status make_model(const fds_dataset *ds, const uint32_t *index, size_t count,
                              const char *network, const fds_train_params *params,
-                             const float *weights, fds_train_report *report,
-                             const fds_events *events, fds_model **out, fds_error *err) {
+                             const fds__scale *scale, const float *weights,
+                             fds_train_report *report, const fds_events *events, fds_model **out,
+                             fds_error *err) {
     fds_net *net;
     fds_model *model;
     TRY(fds_train_params_check(params, err));
@@ -178,7 +194,8 @@ static fds_status make_model(const fds_dataset *ds, const uint32_t *index, size_
         return fds__fail(err, FDS_ERR_USAGE, "a model needs at least one sample to train on");
     TRY(fds__net_for(network, ds, &net, err));
     TRY(model_create(net, &model, err));
-    fds_status status = fill_model(model, ds, index, count, params, weights, report, events, err);
+    fds_status status =
+        fill_model(model, ds, index, count, params, scale, weights, report, events, err);
     if (status != FDS_OK)
         fds_model_free(model);
     else
@@ -191,16 +208,16 @@ fds_status fds_model_train(const fds_dataset *ds, const uint32_t *index, size_t 
                            const fds_events *events, fds_model **out, fds_train_report *report,
                            fds_error *err) {
     fds_train_report own;
-    return make_model(ds, index, count, network, params, NULL, report ? report : &own, events, out,
-                      err);
+    return make_model(ds, index, count, network, params, NULL, NULL, report ? report : &own, events,
+                      out, err);
 }
 
 fds_status fds__model_create(const fds_dataset *ds, const uint32_t *index, size_t count,
                              const char *network, const fds_train_params *params,
-                             const float *weights, const fds_train_report *report, fds_model **out,
-                             fds_error *err) {
+                             const fds__scale *scale, const float *weights,
+                             const fds_train_report *report, fds_model **out, fds_error *err) {
     fds_train_report done = *report;
-    return make_model(ds, index, count, network, params, weights, &done, NULL, out, err);
+    return make_model(ds, index, count, network, params, scale, weights, &done, NULL, out, err);
 }
 
 /* ---- prediction ---- */

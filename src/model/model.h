@@ -17,6 +17,15 @@
  * network may be NULL. */
 fds_status fds__inputs_scale(const fds_dataset *ds, const uint32_t *index, size_t count,
                              const char *network, float *mean, float *std, fds_error *err);
+/* The parameter "normalise": by the samples of all players, by constants, or by samples that belong to
+ * nobody. With the last two a sub-model does not depend on players that it does not have. */
+typedef enum fds__scaling {
+    FDS__NORMALISE_PLAYERS,
+    FDS__NORMALISE_FIXED,
+    FDS__NORMALISE_PUBLIC
+} fds__scaling;
+/* The constants: bytes, seen as 0..1, become -1..1; floats and tokens stay as they are. */
+void fds__inputs_scale_fixed(const fds_dataset *ds, const char *network, float *mean, float *std);
 /* Gives inputs of a dataset of a regression their targets, (target - mean) / std; nothing for
  * another dataset. */
 fds_status fds__inputs_set_targets(fds_inputs *inputs, const fds_dataset *ds, double mean,
@@ -26,11 +35,16 @@ static inline fds_status fds__net_for(const char *text, const fds_dataset *ds, f
                                       fds_error *err) {
     return fds__net_create(text, ds->shape, ds->classes, ds->targets != NULL, out, err);
 }
-/* The model that fds_model_train would make, from weights already trained that way. */
+/* What a model normalises by. */
+typedef struct fds__scale {
+    const float *mean, *std; /* [channels] */
+    double target_mean, target_std;
+} fds__scale;
+/* The model that fds_model_train would make, from weights already trained on samples of that scale. */
 fds_status fds__model_create(const fds_dataset *ds, const uint32_t *index, size_t count,
                              const char *network, const fds_train_params *params,
-                             const float *weights, const fds_train_report *report, fds_model **out,
-                             fds_error *err);
+                             const fds__scale *scale, const float *weights,
+                             const fds_train_report *report, fds_model **out, fds_error *err);
 /* (weights), in the order of the network's tensors. */
 const float *fds__model_weights(const fds_model *model);
 /* A model from a file in memory, for fuzzing; takes ownership of data. */

@@ -61,6 +61,16 @@ fds_status fds__network_check(const fds_problem *problem, const char *network, s
     return status;
 }
 
+/* The parameter "normalise", or its default. */
+static fds__scaling normalise_by(const fds_problem *problem, const fds_params *params) {
+    if (params->job == FDS__JOB_FIT && params->normalise >= 0)
+        return (fds__scaling)params->normalise;
+    if (!problem || !problem->identities)
+        return FDS__NORMALISE_PLAYERS;
+    return problem->train->bytes && !problem->train->targets ? FDS__NORMALISE_FIXED
+                                                             : FDS__NORMALISE_PUBLIC;
+}
+
 fds__utility_params fds__utility_params_of(const fds_problem *problem, const fds_params *params,
                                            const char *kind) {
     fds__utility_params p = fds__utility_params_default();
@@ -73,6 +83,8 @@ fds__utility_params fds__utility_params_of(const fds_problem *problem, const fds
     p.train.seed = params->seed;
     p.beta = (float)params->beta;
     p.allow_noise = params->allow_noise;
+    p.identities = problem ? problem->identities : NULL;
+    p.normalise = normalise_by(problem, params);
     return p;
 }
 

@@ -137,17 +137,48 @@ static fds_status check_finite(const fds_inputs *inputs, const char *source, fds
     return FDS_OK;
 }
 
+/* What samples are normalised by. index (count): those of all players. */
+static fds_status set_scale(fds__utility_data *data, const uint32_t *index, size_t count,
+                            const uint32_t *inputs, size_t input_count,
+                            const fds__utility_params *params, fds_error *err) {
+    const fds_dataset *train = data->train, *test = data->test;
+    const bool is_public = params->normalise == FDS__NORMALISE_PUBLIC;
+    TRY(NEW(data->mean, train->shape.channels, err));
+    TRY(NEW(data->std, train->shape.channels, err));
+    if (train->targets)
+        fds__dataset_target_stats(is_public ? test : train, is_public ? NULL : index,
+                                  is_public ? test->count : count, &data->target_mean,
+                                  &data->target_std);
+    if (params->is_private)
+        return fds__inputs_scale(test, inputs, input_count, params->network, data->mean, data->std,
+                                 err);
+    if (is_public)
+        return fds__inputs_scale(test, NULL, test->count, params->network, data->mean, data->std,
+                                 err);
+    if (params->normalise == FDS__NORMALISE_PLAYERS)
+        return fds__inputs_scale(train, index, count, params->network, data->mean, data->std, err);
+    fds__inputs_scale_fixed(train, params->network, data->mean, data->std);
+    return FDS_OK;
+}
+
+/* Random numbers of samples by who they are. */
+static fds_status set_keys(fds_inputs *samples, const fds__identities *identities, fds_error *err) {
+    if (!identities)
+        return FDS_OK;
+    TRY(NEW(samples->keys, samples->count, err));
+    for (size_t i = 0; i < samples->count; i++)
+        samples->keys[i] = identities->samples[samples->ids[i]];
+    return FDS_OK;
+}
+
 static fds_status fill_data(fds__utility_data *data, const fds_dataset *train,
                             const fds_dataset *test, const uint32_t *inputs, size_t input_count,
                             const fds__utility_params *params, fds_error *err) {
     const uint32_t *own;
     size_t count = 0, at = 0;
     OWNED uint32_t *owner_of = NULL, *index = NULL; /* owner_of: 0 for none, else the player + 1 */
-    OWNED float *mean = NULL, *std = NULL;
     TRY(NEW(owner_of, train->count, err));
     TRY(NEW(index, train->count, err)); /* ascending */
-    TRY(NEW(mean, train->shape.channels, err));
-    TRY(NEW(std, train->shape.channels, err));
     for (size_t p = 0; p < fds_players_count(data->players); p++)
         for (size_t i = 0; i < fds_players_samples(data->players, p, &own); i++, count++)
             owner_of[own[i]] = (uint32_t)p + 1;
@@ -158,14 +189,11 @@ static fds_status fill_data(fds__utility_data *data, const fds_dataset *train,
             data->owner[at++] = owner_of[i] - 1;
         }
     assert(at == count); /* no sample has two owners */
-    TRY(params->is_private
-            ? fds__inputs_scale(test, inputs, input_count, params->network, mean, std, err)
-            : fds__inputs_scale(train, index, count, params->network, mean, std, err));
-    TRY(fds_inputs_create(train, index, count, mean, std, &data->samples, err));
-    TRY(fds_inputs_create(test, inputs, input_count, mean, std, &data->inputs, err));
+    TRY(set_scale(data, index, count, inputs, input_count, params, err));
+    TRY(fds_inputs_create(train, index, count, data->mean, data->std, &data->samples, err));
+    TRY(fds_inputs_create(test, inputs, input_count, data->mean, data->std, &data->inputs, err));
+    TRY(set_keys(data->samples, params->identities, err));
     data->is_regression = train->targets != NULL;
-    if (data->is_regression)
-        fds__dataset_target_stats(train, index, count, &data->target_mean, &data->target_std);
     TRY(fds__inputs_set_targets(data->samples, train, data->target_mean, data->target_std, err));
     TRY(check_finite(data->samples, train->source, err));
     return check_finite(data->inputs, test->source, err);
@@ -254,21 +282,45 @@ static void hash_samples(const fds__utility_data *data, char hex[65]) {
     fds_sha256_hex(parts, 4 * 64, hex);
 }
 
-static json_t *describe_data(const fds__utility_data *data, const char *kind, bool is_private) {
-    char samples[65], inputs[65];
+/* What samples are normalised by. */
+static void hash_scale(const fds__utility_data *data, char hex[65]) {
+    size_t size = data->samples->shape.channels * sizeof *data->mean;
+    char parts[2 * 64 + 1];
+    fds_sha256_hex(data->mean, size, parts);
+    fds_sha256_hex(data->std, size, parts + 64);
+    fds_sha256_hex(parts, 2 * 64, hex);
+}
+
+static const char *normalisation(const fds__utility_params *p) {
+    return p->is_private ? "channel mean and standard deviation of the inputs"
+           : p->normalise == FDS__NORMALISE_FIXED
+               ? "constants"
+           : p->normalise == FDS__NORMALISE_PUBLIC
+               ? "channel mean and standard deviation of the test part"
+               : "channel mean and standard deviation of the players' samples";
+}
+
+static json_t *describe_data(const fds__utility_data *data, const char *kind,
+                             const fds__utility_params *params) {
+    char samples[65], inputs[65], scale[65];
     const fds_inputs *in = data->inputs;
     fds_shape shape = data->samples->shape;
-    hash_samples(data, samples);
+    hash_scale(data, scale);
+    if (params->identities) /* whatever rows they are in */
+        fds_sha256_hex(params->identities->contents, fds_players_count(data->players) * 32, samples);
+    else
+        hash_samples(data, samples);
     /* no answer depends on the inputs' labels or numbers */
     fds_sha256_hex(in->values, in->count * in->size * sizeof *in->values, inputs);
-    return json_pack("{s:i, s:s, s:I, s:[I, I, I], s:I, s:I, s:s, s:I, s:s, s:s}", "version",
+    return json_pack("{s:i, s:s, s:I, s:[I, I, I], s:I, s:I, s:s, s:I, s:s, s:s, s:s*, s:s*}", "version",
                      ANSWERS_VERSION, "kind", kind, "classes", (json_int_t)data->classes, "shape",
                      (json_int_t)shape.channels, (json_int_t)shape.height, (json_int_t)shape.width,
                      "players", (json_int_t)fds_players_count(data->players), "samples",
                      (json_int_t)data->samples->count, "samples_sha256", samples, "inputs",
                      (json_int_t)data->inputs->count, "inputs_sha256", inputs, "normalisation",
-                     is_private ? "channel mean and standard deviation of the inputs"
-                                : "channel mean and standard deviation of the players' samples");
+                     normalisation(params), "order",
+                     params->identities ? "by the identity of samples" : NULL, "scale_sha256",
+                     params->identities ? scale : NULL);
 }
 
 static fds_status describe_targets(const fds__utility_data *data, json_t *about, fds_error *err) {
@@ -320,7 +372,7 @@ static fds_status make_kind(fds_utility *utility, const fds__utility_row *row,
                                   .train = train,
                                   .test = test,
                                   .number = number,
-                                  .about = describe_data(utility->data, name, params->is_private)};
+                                  .about = describe_data(utility->data, name, params)};
     fds_status status =
         making.about ? describe_targets(utility->data, making.about, err) : fds__fail_json(err);
     if (status == FDS_OK)
@@ -384,6 +436,8 @@ void fds_utility_free(fds_utility *utility) {
         fds_inputs_free(utility->data->samples);
         fds_inputs_free(utility->data->inputs);
         fds__free(utility->data->owner);
+        fds__free(utility->data->mean);
+        fds__free(utility->data->std);
     }
     fds__free(utility->data);
     fds__free(utility->text);

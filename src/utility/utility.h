@@ -49,6 +49,8 @@ typedef struct fds__utility_params {
     fds_train_params train; /* retrain: all but epochs and converge, which kind decides */
     float beta;             /* every network is trained at beta times lr */
     bool allow_noise;       /* command: its answers may differ when it is asked again */
+    fds__scaling normalise;          /* by what */
+    const fds__identities *identities; /* order mini-batches by them; NULL: by numbers of samples */
     bool is_private; /* normalise by the inputs, so that no sample affects another's distances */
     const fds_events *events; /* of making it: starting a program, finding neighbours; or NULL */
     fds_utility_callback callback; /* answers instead of a kind; or NULL */
@@ -114,12 +116,13 @@ struct fds_utility {
 struct fds__utility_data {
     const fds_players *players;
     const fds_dataset *train, *test;
-    fds_inputs *samples; /* of all players, normalised by their own channel statistics */
+    fds_inputs *samples; /* of all players, normalised */
+    float *mean, *std;   /* (channels) by which they are */
     uint32_t *owner;     /* (samples->count): the player of each */
     fds_inputs *inputs;  /* normalised in the same way */
     uint32_t classes;    /* 1 in a regression: answers are standardised predictions */
     bool is_regression;
-    double target_mean, target_std; /* of the players' samples */
+    double target_mean, target_std; /* of the samples that normalise */
     unsigned workers;
     const fds__sink *sink;            /* or NULL */
     const fds__service_sink *service; /* or NULL */
