@@ -84,7 +84,7 @@ struct cli_command {
 extern const cli_command cli_data_get, cli_data_show, cli_data_audit, cli_train, cli_value, cli_fit,
     cli_explain, cli_pay, cli_bench, cli_serve, cli_serve_key, cli_serve_login, cli_audit,
     cli_audit_watch, cli_audit_duplicates, cli_audit_labels, cli_ledger[11], cli_privacy[2],
-    cli_table[4];
+    cli_table[4], cli_update, cli_forget;
 extern const cli_command *const cli_commands[]; /* NULL-terminated */
 
 /* Fills args from the words after the name of the subcommand. */
@@ -194,6 +194,11 @@ void cli_name_folder(const cli_args *args, const char *ending, char *folder, siz
             "default under Open MPI's mpirun")
 /* Joins the job, if this is a process of one. */
 fds_status cli_ranks_begin(const cli_args *args, fds_error *err);
+
+/* ---- what update and forget share ---- */
+
+/* The lines on sub-models that were reused and trained, and on the problem. */
+void cli_print_reused(const json_t *report);
 
 /* ---- fds value --utilities ---- */
 

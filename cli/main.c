@@ -49,6 +49,7 @@ const cli_command *const cli_commands[] = {&cli_data_get,
                                            &cli_table[1],
                                            &cli_table[2],
                                            &cli_table[3],
+                                           &cli_update,
                                            NULL};
 
 /* ---- signals ---- */
@@ -276,7 +277,8 @@ static void shorten_waits(char **argv) {
 }
 
 int main(int argc, char **argv) {
-    if (argc > 1 && (strcmp(argv[1], "fit") == 0 || strcmp(argv[1], "bench") == 0))
+    if (argc > 1 && (strcmp(argv[1], "fit") == 0 || strcmp(argv[1], "bench") == 0 ||
+                     strcmp(argv[1], "update") == 0 || strcmp(argv[1], "forget") == 0))
         shorten_waits(argv);
     open_standard_files();
     if (argc > 0)

@@ -252,6 +252,20 @@ FDS_API fds_status fds_fit_serve(const fds_problem *problem, const fds_params *p
 FDS_API fds_status fds_shapley_serve(const fds_problem *problem, const fds_params *params,
                                      const fds_events *events, fds_error *err);
 
+/* ---- runs whose data changes (docs/update.md) ---- */
+
+/* Makes in out the run that fds_fit with the parameters of the run in dir gives on changed data: with
+ * the samples of "add", without the providers of "remove", with other numbers of "inputs" or
+ * "coalitions"; params: of the job "update". Sub-models whose coalitions stay valid are copied, others
+ * trained. FDS_ERR_USAGE, and why, for a run that was not fitted with "changing" yes. Goes on with what
+ * was interrupted. *report (or NULL): that of fds_fit with "reused", "trained" and "reason" (why
+ * nothing could be reused, or null). */
+FDS_API fds_status fds_update(const char *dir, const fds_params *params, const char *out,
+                              const fds_events *events, char **report, fds_error *err);
+/* What the other ranks of an MPI job call. */
+FDS_API fds_status fds_update_serve(const char *dir, const fds_params *params,
+                                    const fds_events *events, fds_error *err);
+
 /* ==== Games ================================================================================= */
 
 /* A coalition of n players is a set of bits: player i is bit i % 64 of word i / 64, and the bits

@@ -34,6 +34,8 @@ typedef struct {
 #define SERVE FDS__JOB_SERVE
 #define TRUST FDS__JOB_TRUST
 #define PRIVACY FDS__JOB_PRIVACY
+#define UPDATE FDS__JOB_UPDATE
+#define FORGET FDS__JOB_FORGET
 #define ROW(kind, field, jobs_, ...)           \
     {.type = TYPE_##kind,                      \
      .place = FDS__PLACE_##field,              \
@@ -60,7 +62,7 @@ static const struct {
 } jobs[] = {{"train", TRAIN},     {"shapley", VALUE}, {"baseline", VALUE},  {"value", VALUE},
             {"fit", FIT},         {"bench", BENCH},   {"explain", EXPLAIN}, {"pay", PAY},
             {"show", SHOW},       {"audit", AUDIT},   {"ledger", LEDGER},   {"serve", SERVE},
-            {"privacy", PRIVACY}, {"trust", TRUST}};
+            {"privacy", PRIVACY}, {"trust", TRUST},   {"update", UPDATE},   {"forget", FORGET}};
 
 static unsigned job_of(const char *name) {
     for (size_t i = 0; name && i < sizeof jobs / sizeof *jobs; i++)

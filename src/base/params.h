@@ -22,7 +22,9 @@ enum fds__job {
     FDS__JOB_LEDGER = 256,
     FDS__JOB_SERVE = 512,
     FDS__JOB_TRUST = 1024,
-    FDS__JOB_PRIVACY = 2048
+    FDS__JOB_PRIVACY = 2048,
+    FDS__JOB_UPDATE = 4096,
+    FDS__JOB_FORGET = 8192
 };
 
 /* The place of each field, for fds__is_given. */

@@ -89,18 +89,25 @@ static fds_status number_providers(const choice *c, fds_dataset *to, fds_error *
                                 .source = first->source};
     OWNED const char **texts = NULL;
     OWNED uint32_t *ids = NULL;
+    OWNED bool *has_samples = NULL; /* (providers of the first part) */
     size_t row = 0;
     fds__names names = {0};
     if (!first->provider_ids)
         return FDS_OK;
-    TRY(NEW(texts, to->count, err));
-    TRY(NEW(ids, to->count, err));
+    TRY(NEW(texts, to->count + first->providers, err));
+    TRY(NEW(ids, to->count + first->providers, err));
+    TRY(NEW(has_samples, first->providers, err));
     for (size_t p = 0; p < c->count; p++)
         for (size_t i = 0; i < c->parts[p]->count; i++)
             if (c->keep[p][i])
                 texts[row++] =
                     fds_dataset_provider_name(c->parts[p], c->parts[p]->provider_ids[i]);
-    fds_status status = fds__names_number(texts, to->count, &how, ids, &names, err);
+    for (size_t i = 0; i < first->count; i++)
+        has_samples[first->provider_ids[i]] = true;
+    for (uint32_t i = 0; i < first->providers; i++) /* those of the test part have numbers too */
+        if (!has_samples[i])
+            texts[row++] = first->provider_names[i];
+    fds_status status = fds__names_number(texts, row, &how, ids, &names, err);
     if (status == FDS_OK)
         status =
             fds__dataset_set_providers(to, ids, names.items, (uint32_t)names.count, err);

@@ -104,8 +104,7 @@ fds_status fds__bank_permit(const fds__record_form *form, const char *path, cons
     return FDS_OK;
 }
 
-/* The form of the file; take and context are left NULL. */
-static fds_status make_form(const fds_net *net, const fds__bank_slots *slots, uint64_t parameters,
+fds_status fds__bank_form(const fds_net *net, const fds__bank_slots *slots, uint64_t parameters,
                             fds__record_form *form, fds_error *err) {
     const fds_plan *plan = slots->plan;
     size_t length = strlen(net->text);
@@ -205,7 +204,7 @@ static fds_status check_file(fds__file *file, const fds__bank_file *what,
         return fds__fail(err, FDS_ERR_FORMAT, "%s: %llu bytes are too few for a bank of sub-models",
                          file->path, (unsigned long long)size);
     TRY(fds__file_read_at(file, header, sizeof header, 0, err));
-    TRY(make_form(what->net, slots, what->parameters, &form, err));
+    TRY(fds__bank_form(what->net, slots, what->parameters, &form, err));
     /* the file may be of a plan that begins with this one: its records show that */
     memcpy(form.header + 32, header + 32, 8);
     memcpy(form.header + 48, header + 48, 8);
@@ -289,7 +288,7 @@ static fds_status repair(filler *f, const fds_net *net, fds__file *file, const f
                          fds_error *err) {
     fds__record_form form;
     const char *text = f->utility->text;
-    TRY(make_form(net, &f->slots, fds_checksum(text, strlen(text)), &form, err));
+    TRY(fds__bank_form(net, &f->slots, fds_checksum(text, strlen(text)), &form, err));
     form.take = find_record;
     form.context = f;
     return fds__record_repair(file, &form, events, err);

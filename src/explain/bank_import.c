@@ -18,8 +18,7 @@ typedef struct {
     fds__imported *out;
 } importer;
 
-/* The form that a file's header gives. FDS_ERR_FORMAT: it is no bank; records 0: it is empty. */
-static fds_status read_form(fds__file *file, fds__record_form *form, fds_error *err) {
+fds_status fds__bank_read_form(fds__file *file, fds__record_form *form, fds_error *err) {
     uint64_t size;
     *form = (fds__record_form){.header_size = FDS__BANK_HEADER, .permit = fds__bank_permit};
     TRY(fds__file_size(file, &size, err));
@@ -89,7 +88,7 @@ static fds_status import_file(const char *path, fds__file *from, fds__imported *
                               fds_error *err) {
     fds__record_form form;
     importer m = {.from = from->path, .out = out};
-    TRY(read_form(from, &form, err));
+    TRY(fds__bank_read_form(from, &form, err));
     if (!form.records)
         return FDS_OK;
     TRY(fds__file_open(&m.file, path, FDS__ACCESS_CREATE, err));
@@ -132,7 +131,7 @@ fds_status fds__bank_describe(const char *path, json_t **out, fds_error *err) {
     if (!fds__path_exists(path))
         return FDS_OK;
     TRY(fds__file_open(&file, path, FDS__ACCESS_READ, err));
-    fds_status status = read_form(&file, &form, err);
+    fds_status status = fds__bank_read_form(&file, &form, err);
     if (status == FDS_OK)
         status = fds__file_size(&file, &size, err);
     form.take = count_record;

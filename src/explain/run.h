@@ -143,7 +143,22 @@ fds_status fds__bank_read(const fds__bank_file *what, const fds__bank_slots *slo
 fds_status fds__bank_permit(const fds__record_form *form, const char *path, const uint8_t *header,
                             fds__found found, fds_error *err);
 
+/* The form of a plan's file; take and context are left NULL. */
+fds_status fds__bank_form(const fds_net *net, const fds__bank_slots *slots, uint64_t parameters,
+                          fds__record_form *form, fds_error *err);
+
+/* ---- bank_reuse.c ---- */
+
+/* Takes the sub-models of coalitions of plan that another run's bank has into the file path. *records:
+ * how many that has. Does nothing if it does not exist. */
+fds_status fds__bank_reuse(const char *path, const char *from, const fds_utility *utility,
+                           const fds_plan *plan, const fds__reuse *map, size_t *records,
+                           fds_error *err);
+
 /* ---- bank_import.c ---- */
+
+/* The form that a file's header gives. FDS_ERR_FORMAT: it is no bank; records 0: it is empty. */
+fds_status fds__bank_read_form(fds__file *file, fds__record_form *form, fds_error *err);
 
 /* Takes the sub-models of another file, which may not exist, into the file path. */
 fds_status fds__bank_import(const char *path, const char *from, fds__imported *out, fds_error *err);
@@ -249,6 +264,8 @@ fds_status fds__run_lists_write(const char *dir, const fds__fit_settings *settin
 fds_status fds__run_record_write(const char *dir, const json_t *description,
                                  const fds__fit_settings *settings, const fds__fit_report *report,
                                  const fds_ls_report *strengths, fds_error *err);
+/* Its members, of a run that need not be complete. The caller frees *out. */
+fds_status fds__run_record_json(const char *dir, json_t **out, fds_error *err);
 /* FDS_ERR_NOT_FOUND: there is no run; FDS_ERR_USAGE: it is not complete. */
 fds_status fds__run_record_read(const char *dir, fds__run_record *out, fds_error *err);
 /* Whether the files with checksums are as the fit left them. */

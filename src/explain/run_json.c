@@ -569,14 +569,20 @@ static fds_status read_members(const char *path, fds__run_record *r, fds_error *
     return FDS_OK;
 }
 
-fds_status fds__run_record_read(const char *dir, fds__run_record *out, fds_error *err) {
+fds_status fds__run_record_json(const char *dir, json_t **out, fds_error *err) {
     char path[FDS__PATH_MAX];
-    *out = (fds__run_record){0};
     TRY(fds__path_join(path, sizeof path, dir, FDS__RUN_JSON, err));
     if (!fds__path_exists(path))
         return fds__fail(err, FDS_ERR_NOT_FOUND, "%s is not a run: it has no %s", dir,
                          FDS__RUN_JSON);
-    TRY(read_json(path, &out->json, err));
+    return read_json(path, out, err);
+}
+
+fds_status fds__run_record_read(const char *dir, fds__run_record *out, fds_error *err) {
+    char path[FDS__PATH_MAX];
+    *out = (fds__run_record){0};
+    TRY(fds__run_record_json(dir, &out->json, err));
+    TRY(fds__path_join(path, sizeof path, dir, FDS__RUN_JSON, err));
     fds_status status = read_members(path, out, err);
     if (status != FDS_OK)
         fds__run_record_free(out);

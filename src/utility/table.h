@@ -99,9 +99,6 @@ struct fds_table {
 fds_status fds__table_open_sized(const char *dir, const fds_utility *utility, fds_store store,
                                  size_t segment_bytes, const fds_events *events, fds_table **out,
                                  fds_error *err);
-/* An existing table without its utility function, which can be read, but not filled. */
-fds_status fds__table_open_bare(const char *dir, const fds_events *events, fds_table **out,
-                                fds_error *err);
 /* FDS_ERR_SHAPE for a plan of another number of players. */
 fds_status fds__table_check_plan(const fds_table *table, const fds_plan *plan, fds_error *err);
 fds_status fds__table_segment_path(const fds_table *table, uint32_t number, char *path,

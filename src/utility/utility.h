@@ -16,6 +16,7 @@
  *   grouping.c    groups of players from labels, providers, models and files
  *   ranks.c       tables filled by the processes of an MPI job (ranks_lead.c, ranks_serve.c); ranks.h: what its
  *                 plugin needs
+ *   reuse.c       records of a table of other players
  *   record.c      files of records, for the table and the bank; declared in record.h
  *   table.c       the table of utilities on disk; table.h lists its files
  *   games.c       a utility function with its table; checks of parameters
@@ -550,6 +551,27 @@ fds_status fds__table_describe(const char *dir, json_t **out, fds_error *err);
 fds_status fds__record_read_all(fds__file *file, const fds__record_form *form, fds_error *err);
 /* Locks what another process may be writing, by its existing lock file; none: nothing. */
 fds_status fds__lock_source(const char *lock, const char *user, fds__file *out, fds_error *err);
+
+/* ---- reuse.c ---- */
+
+/* Who and what is where in another table. */
+typedef struct fds__reuse {
+    const uint32_t *players; /* (players) numbers there; FDS__UNKNOWN: nobody has the same samples */
+    size_t from_players;     /* how many it has */
+    const uint32_t *inputs;  /* (inputs) places there; NULL: the same */
+} fds__reuse;
+
+/* A coalition as the other table numbers players: out (words of its players). False: one of the members
+ * is not there. */
+bool fds__reuse_coalition(const fds__reuse *map, size_t players, const uint64_t *bits,
+                          uint64_t *out);
+/* Takes the records of the plan's coalitions that another table has; is_look: only counts them. */
+fds_status fds__table_reuse(fds_table *into, const fds_plan *plan, const fds_table *from,
+                            const fds__reuse *map, bool is_look, const fds_events *events,
+                            size_t *reused, fds_error *err);
+/* An existing table without its utility function, which can be read, but not filled. */
+fds_status fds__table_open_bare(const char *dir, const fds_events *events, fds_table **out,
+                                fds_error *err);
 
 /* ---- table.c ---- */
 

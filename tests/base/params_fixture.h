@@ -32,6 +32,8 @@ typedef struct {
 #define SERVE FDS__JOB_SERVE
 #define TRUST FDS__JOB_TRUST
 #define PRIVACY FDS__JOB_PRIVACY
+#define UPDATE FDS__JOB_UPDATE
+#define FORGET FDS__JOB_FORGET
 #define PARAM(kind_, field_, jobs_, ...) \
     {.kind = KIND_##kind_,               \
      .place = FDS__PLACE_##field_,       \
@@ -49,7 +51,7 @@ static const struct {
 } jobs[] = {{"train", TRAIN}, {"shapley", VALUE},   {"baseline", VALUE}, {"fit", FIT},
             {"bench", BENCH}, {"explain", EXPLAIN}, {"pay", PAY},        {"show", SHOW},
             {"audit", AUDIT}, {"ledger", LEDGER},   {"serve", SERVE},    {"privacy", PRIVACY},
-            {"trust", TRUST}};
+            {"trust", TRUST}, {"update", UPDATE},   {"forget", FORGET}};
 
 static inline const char *name_of(const row *r) { return r->name ? r->name : r->field; }
 

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0
+ *
+ * The data of a run whose data changes. A run has the samples of its players: those of its origin, and
+ * of what was added later, whose provider is a player or, where samples are players, which are
+ * players themselves. What else is in those files, for example of a provider that was removed, is not
+ * looked at. */
+#include "explain/update.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_SOURCES = 1000 };
+
+typedef struct {
+    fds__update *u;
+    bool by_provider;
+    fds_dataset *parts[MOST_SOURCES];
+    bool *keep[MOST_SOURCES]; /* (samples) */
+    size_t count, old;        /* sources: all, and those that the run has */
+    uint8_t *contents;        /* (players, 32) of the run, sorted */
+    const char **names;       /* (players) sorted */
+    size_t players;
+} changing;
+
+static void changing_free(changing *c) {
+    for (size_t i = 0; i < c->count; i++) {
+        fds_dataset_free(c->parts[i]);
+        fds__free(c->keep[i]);
+    }
+    fds__free(c->contents);
+    fds__free(c->names);
+}
+
+/* ---- reading ---- */
+
+static fds_status open_source(changing *c, const char *path, fds_error *err) {
+    fds_dataset *test = NULL;
+    if (c->count == MOST_SOURCES)
+        return fds__fail(err, FDS_ERR_LIMIT, "at most %d sources of data: join some files",
+                         MOST_SOURCES);
+    TRY(fds_data_open(path, c->u->fit, c->u->events, &c->parts[c->count], &test, err));
+    fds_dataset *part = c->parts[c->count++];
+    if (c->count == 1)
+        c->u->test = test;
+    else
+        fds_dataset_free(test);
+    TRY(RESERVE(c->keep[c->count - 1], part->count, 1, err));
+    return fds__preparation_learns(part->preparation)
+               ? fds__fail(err, FDS_ERR_USAGE,
+                           "%s: a run for changing data needs columns of numbers without missing "
+                           "values",
+                           part->source)
+               : FDS_OK;
+}
+
+/* The lines of a parameter that may be given several times. */
+static fds_status open_lines(changing *c, const char *lines, fds_error *err) {
+    while (lines && *lines) {
+        size_t length = strcspn(lines, "\n");
+        char path[FDS__PATH_MAX];
+        if (length >= sizeof path)
+            return fds__fail(err, FDS_ERR_USAGE, "`add`: the path is too long");
+        snprintf(path, sizeof path, "%.*s", (int)length, lines);
+        TRY(open_source(c, path, err));
+        lines += length + (lines[length] == '\n');
+    }
+    return FDS_OK;
+}
+
+static fds_status open_sources(changing *c, fds_error *err) {
+    const json_t *origin = json_object_get(c->u->json, "origin"),
+                 *added = json_object_get(origin, "added");
+    TRY(open_source(c, c->u->fit->data, err));
+    for (size_t i = 0; i < json_array_size(added); i++) {
+        const char *path = json_string_value(json_array_get(added, i));
+        TRY(open_source(c, path ? path : "", err));
+    }
+    c->old = c->count;
+    return open_lines(c, c->u->params->job == FDS__JOB_UPDATE ? c->u->params->add : NULL, err);
+}
+
+/* ---- who stays ---- */
+
+static int by_bytes(const void *a, const void *b) { return memcmp(a, b, 32); }
+static int by_text(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static fds_status read_players(changing *c, fds_error *err) {
+    const json_t *list = json_object_get(c->u->json, "players");
+    c->players = json_array_size(list);
+    TRY(RESERVE(c->contents, c->players, 32, err));
+    TRY(RESERVE(c->names, c->players, 1, err));
+    for (size_t p = 0; p < c->players; p++) {
+        const json_t *player = json_array_get(list, p);
+        c->names[p] = json_string_value(json_object_get(player, "name"));
+        if (!c->names[p] ||
+            !fds__hex_read(json_string_value(json_object_get(player, "content")),
+                           c->contents + 32 * p))
+            return fds__fail(err, FDS_ERR_FORMAT,
+                             "%s/" FDS__RUN_JSON ": player %zu has no \"name\" or \"content\"",
+                             c->u->dir, p);
+    }
+    qsort(c->contents, c->players, 32, by_bytes);
+    qsort(c->names, c->players, sizeof *c->names, by_text);
+    return FDS_OK;
+}
+
+static void keep_providers(changing *c) {
+    for (size_t i = 0; i < c->old; i++)
+        for (size_t k = 0; k < c->parts[i]->count && c->parts[i]->provider_ids; k++) {
+            const char *name =
+                fds_dataset_provider_name(c->parts[i], c->parts[i]->provider_ids[k]);
+            c->keep[i][k] = bsearch(&name, c->names, c->players, sizeof name, by_text);
+        }
+}
+
+/* Of samples as players: what each one is depends on all of them together, as equal ones are numbered.
+ * contents (samples, 32) of the old sources together. */
+static fds_status identify(const changing *c, fds_dataset **all, fds_players **players,
+                           fds__identities **who, fds_error *err) {
+    for (size_t i = 0; i < c->old; i++)
+        memset(c->keep[i], true, c->parts[i]->count);
+    TRY(fds__dataset_select((const fds_dataset *const *)c->parts, (const bool *const *)c->keep,
+                            c->old, all, err));
+    TRY(fds_players_points(*all, NULL, (*all)->count, players, err));
+    return fds__identities_create(*all, *players, false, who, err);
+}
+
+static fds_status keep_points(changing *c, fds_error *err) {
+    fds_dataset *all = NULL;
+    fds_players *players = NULL;
+    fds__identities *who = NULL;
+    fds_status status = identify(c, &all, &players, &who, err);
+    size_t row = 0;
+    for (size_t i = 0; i < c->old && status == FDS_OK; i++)
+        for (size_t k = 0; k < c->parts[i]->count; k++, row++)
+            c->keep[i][k] = bsearch(who->contents[row], c->contents, c->players, 32, by_bytes);
+    fds__identities_free(who);
+    fds_players_free(players);
+    fds_dataset_free(all);
+    return status;
+}
+
+/* ---- who goes ---- */
+
+/* The content of the player of that name. */
+static const char *content_of(const changing *c, const char *name) {
+    const json_t *list = json_object_get(c->u->json, "players");
+    for (size_t p = 0; p < c->players; p++) {
+        const json_t *player = json_array_get(list, p);
+        if (strcmp(json_string_value(json_object_get(player, "name")), name) == 0)
+            return json_string_value(json_object_get(player, "content"));
+    }
+    return NULL;
+}
+
+/* A single sample, of data without providers. */
+static fds_status drop_sample(changing *c, const char *name, bool *is_found, fds_error *err) {
+    const char *hex = content_of(c, name);
+    uint8_t content[32];
+    if (!hex || !fds__hex_read(hex, content))
+        return FDS_OK;
+    *is_found = true;
+    uint8_t *at = bsearch(content, c->contents, c->players, 32, by_bytes);
+    assert(at);
+    memmove(at, at + 32, (size_t)(c->contents + 32 * c->players - at) - 32);
+    c->players--;
+    return keep_points(c, err);
+}
+
+static fds_status drop(changing *c, const char *name, fds_error *err) {
+    bool is_found = false;
+    for (size_t i = 0; i < c->old; i++)
+        for (size_t k = 0; k < c->parts[i]->count && c->parts[i]->provider_ids; k++) {
+            const fds_dataset *part = c->parts[i];
+            if (!c->keep[i][k] ||
+                strcmp(fds_dataset_provider_name(part, part->provider_ids[k]), name) != 0)
+                continue;
+            c->keep[i][k] = false;
+            is_found = true;
+        }
+    /* its rows may be gone from the files already */
+    is_found |= c->by_provider && bsearch(&name, c->names, c->players, sizeof name, by_text);
+    if (!c->parts[0]->provider_ids)
+        TRY(drop_sample(c, name, &is_found, err));
+    return is_found ? FDS_OK
+                    : fds__fail(err, FDS_ERR_NOT_FOUND, "%s has no %s \"%.100s\"", c->u->dir,
+                                c->parts[0]->provider_ids ? "provider" : "player", name);
+}
+
+static fds_status drop_lines(changing *c, const char *lines, fds_error *err) {
+    while (lines && *lines) {
+        size_t length = strcspn(lines, "\n");
+        OWNED char *name = fds__alloc(length + 1);
+        if (!name)
+            return fds__fail_nomem(err, length + 1);
+        snprintf(name, length + 1, "%.*s", (int)length, lines);
+        TRY(drop(c, name, err));
+        lines += length + (lines[length] == '\n');
+    }
+    return FDS_OK;
+}
+
+static fds_status choose(changing *c, fds_error *err) {
+    const fds_params *fit = c->u->fit, *p = c->u->params;
+    c->by_provider = fit->players && !strcmp(fit->players, "providers") && fit->group_value != 1;
+    TRY(read_players(c, err));
+    TRY(open_sources(c, err));
+    if (c->by_provider)
+        keep_providers(c);
+    else
+        TRY(keep_points(c, err));
+    if (c->u->forgotten)
+        TRY(drop(c, c->u->forgotten, err));
+    TRY(drop_lines(c, p->job == FDS__JOB_UPDATE ? p->remove : NULL, err));
+    for (size_t i = c->old; i < c->count; i++)
+        memset(c->keep[i], true, c->parts[i]->count);
+    return fds__dataset_select((const fds_dataset *const *)c->parts, (const bool *const *)c->keep,
+                               c->count, &c->u->train, err);
+}
+
+fds_status fds__changed_data(fds__update *u, fds_error *err) {
+    OWNED changing *c = NULL;
+    TRY(RESERVE(c, 1, 1, err));
+    c->u = u;
+    fds_status status = choose(c, err);
+    changing_free(c);
+    return status;
+}
