@@ -262,6 +262,13 @@ FDS_API fds_status fds_shapley_serve(const fds_problem *problem, const fds_param
  * nothing could be reused, or null). */
 FDS_API fds_status fds_update(const char *dir, const fds_params *params, const char *out,
                               const fds_events *events, char **report, fds_error *err);
+/* Removes a provider from the run in dir, which becomes the run without it: afterwards the folder has
+ * nothing that the provider's data had a part in. params: of the job "forget". A call that was
+ * interrupted, even by a kill, is ended by the same call; until then the run is not complete.
+ * FDS_ERR_NOT_FOUND: there is no such provider. *report: that of fds_update with "provider" and
+ * "removed" (players, samples, records, models). */
+FDS_API fds_status fds_forget(const char *dir, const char *provider, const fds_params *params,
+                              const fds_events *events, char **report, fds_error *err);
 /* What the other ranks of an MPI job call. */
 FDS_API fds_status fds_update_serve(const char *dir, const fds_params *params,
                                     const fds_events *events, fds_error *err);

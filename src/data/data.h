@@ -321,10 +321,10 @@ struct fds_problem {
     uint32_t *samples, *inputs, *tests; /* ascending: of all players, of an explainer, to test */
     bool inputs_of_test;                /* inputs are samples of test, not of train */
     size_t sample_count, input_count, test_count;
-    uint32_t *test_labels; /* (test_count) the true ones */
-    size_t set_aside;      /* test samples that are taken from train */
-    bool is_proportional;  /* test samples follow the frequencies of classes */
-    fds_groups *groups;    /* or NULL: as the parameter "group" says */
+    uint32_t *test_labels;       /* (test_count) the true ones */
+    size_t set_aside;            /* test samples that are taken from train */
+    bool is_proportional;        /* test samples follow the frequencies of classes */
+    fds_groups *groups;          /* or NULL: as the parameter "group" says */
     fds__identities *identities; /* with the parameter "changing"; or NULL */
     char *text;
 };

@@ -71,7 +71,8 @@ static void number_equal(mark *marks, size_t count) {
         for (end = first + 1; end < count && !memcmp(marks[end].digest, same, DIGEST); end++) {
             const uint32_t number = (uint32_t)(end - first);
             uint8_t numbered[DIGEST];
-            fds__sha256((const fds__bytes[]){{same, DIGEST}, {&number, sizeof number}}, 2, numbered);
+            fds__sha256((const fds__bytes[]){{same, DIGEST}, {&number, sizeof number}}, 2,
+                        numbered);
             memcpy(marks[end].digest, numbered, DIGEST);
         }
     }
@@ -82,9 +83,9 @@ static int by_digest(const void *left, const void *right) { return memcmp(left, 
 /* Sorts digests (count, 32). */
 static void digest_provider(const char *name, uint8_t *digests, size_t count, uint8_t out[DIGEST]) {
     qsort(digests, count, DIGEST, by_digest);
-    fds__sha256((const fds__bytes[]){{"provider", 9}, {name, strlen(name) + 1},
-                                     {digests, count * DIGEST}},
-                3, out);
+    fds__sha256(
+        (const fds__bytes[]){{"provider", 9}, {name, strlen(name) + 1}, {digests, count * DIGEST}},
+        3, out);
 }
 
 /* Digests (samples of ds, 32) of all players' samples. */

@@ -97,6 +97,39 @@ static bool is_changing(const making *m) {
     return m->params->job == FDS__JOB_FIT && m->params->changing == 1;
 }
 
+static int by_text(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Test samples are inputs and normalise: those of a player could not be forgotten. */
+static fds_status check_test_owners(const fds_dataset *train, const fds_dataset *test,
+                                    fds_error *err) {
+    OWNED const char **names = NULL;
+    size_t count = 0;
+    if (!train->provider_ids || !test->provider_ids)
+        return FDS_OK;
+    OWNED bool *has_samples = fds__alloc_zero(train->providers, 1);
+    TRY(NEW(names, train->providers, err));
+    if (!has_samples)
+        return fds__fail_nomem(err, train->providers);
+    for (size_t i = 0; i < train->count; i++)
+        has_samples[train->provider_ids[i]] = true;
+    for (uint32_t i = 0; i < train->providers; i++)
+        if (has_samples[i])
+            names[count++] = train->provider_names[i];
+    qsort(names, count, sizeof *names, by_text);
+    for (size_t i = 0; i < test->count; i++) {
+        const char *name = fds_dataset_provider_name(test, test->provider_ids[i]);
+        if (bsearch(&name, names, count, sizeof name, by_text))
+            return fds__fail(err, FDS_ERR_USAGE,
+                             "`changing` needs a test part that belongs to no player: its sample "
+                             "%zu is of \"%.60s\", whose data could not be removed from the "
+                             "inputs and the normalisation",
+                             i, name);
+    }
+    return FDS_OK;
+}
+
 /* What other samples, inputs or features would depend on when some come or go. */
 static fds_status check_changing(const making *m, fds_error *err) {
     const fds_params *p = m->params;
@@ -112,6 +145,8 @@ static fds_status check_changing(const making *m, fds_error *err) {
                          "explainer depends on all of them");
     if (p->cluster)
         return fds__fail(err, FDS_ERR_USAGE, "`cluster` does not apply with `changing`");
+    if (m->p->has_test_part)
+        TRY(check_test_owners(m->p->train, m->p->test, err));
     if (m->p->train && fds__preparation_learns(m->p->train->preparation))
         return fds__fail(err, FDS_ERR_USAGE,
                          "`changing` needs columns of numbers without missing values: levels of "

@@ -100,8 +100,7 @@ static fds_status number_providers(const choice *c, fds_dataset *to, fds_error *
     for (size_t p = 0; p < c->count; p++)
         for (size_t i = 0; i < c->parts[p]->count; i++)
             if (c->keep[p][i])
-                texts[row++] =
-                    fds_dataset_provider_name(c->parts[p], c->parts[p]->provider_ids[i]);
+                texts[row++] = fds_dataset_provider_name(c->parts[p], c->parts[p]->provider_ids[i]);
     for (size_t i = 0; i < first->count; i++)
         has_samples[first->provider_ids[i]] = true;
     for (uint32_t i = 0; i < first->providers; i++) /* those of the test part have numbers too */
@@ -109,8 +108,7 @@ static fds_status number_providers(const choice *c, fds_dataset *to, fds_error *
             texts[row++] = first->provider_names[i];
     fds_status status = fds__names_number(texts, row, &how, ids, &names, err);
     if (status == FDS_OK)
-        status =
-            fds__dataset_set_providers(to, ids, names.items, (uint32_t)names.count, err);
+        status = fds__dataset_set_providers(to, ids, names.items, (uint32_t)names.count, err);
     fds__names_free(&names);
     return status;
 }

@@ -105,7 +105,7 @@ fds_status fds__bank_permit(const fds__record_form *form, const char *path, cons
 }
 
 fds_status fds__bank_form(const fds_net *net, const fds__bank_slots *slots, uint64_t parameters,
-                            fds__record_form *form, fds_error *err) {
+                          fds__record_form *form, fds_error *err) {
     const fds_plan *plan = slots->plan;
     size_t length = strlen(net->text);
     uint8_t *about = fds__alloc(length + 16), *header = form->header;

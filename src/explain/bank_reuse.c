@@ -12,6 +12,7 @@ typedef struct {
     bool *is_good; /* (slots) of to */
     uint64_t *bits;
     uint8_t *record;
+    size_t kept;
 } copier;
 
 static fds_status note_old(void *context, uint64_t number, const uint8_t *record,
@@ -42,8 +43,11 @@ static fds_status copy(copier *c, const fds__reuse *map, fds_error *err) {
     for (size_t slot = 0; slot < c->slots.count; slot++) {
         const uint64_t *coalition = fds_plan_coalition(c->slots.plan, c->slots.first[slot]);
         uint32_t number;
-        if (c->is_good[slot] || !fds__reuse_coalition(map, players, coalition, c->bits) ||
+        if (!fds__reuse_coalition(map, players, coalition, c->bits) ||
             !fds__slot_map_find(&c->index, fds_coalition_id(c->bits, map->from_players), &number))
+            continue;
+        c->kept++;
+        if (c->is_good[slot])
             continue;
         TRY(fds__file_read_at(&c->from, c->record, size, fds__record_offset(&c->old, number), err));
         fds__put64(c->record, fds_coalition_id(coalition, players));
@@ -78,14 +82,15 @@ static fds_status merge(copier *c, const char *path, const char *from, const fds
 
 fds_status fds__bank_reuse(const char *path, const char *from, const fds_utility *utility,
                            const fds_plan *plan, const fds__reuse *map, size_t *records,
-                           fds_error *err) {
+                           size_t *kept, fds_error *err) {
     copier c = {.slots = {0}};
-    *records = 0;
+    *records = *kept = 0;
     if (!fds__path_exists(from))
         return FDS_OK;
     c.from.fd = c.to.fd = -1;
     fds_status status = merge(&c, path, from, utility, plan, map, err);
     *records = c.index.count;
+    *kept = c.kept;
     fds__file_close(&c.from);
     fds__file_close(&c.to);
     fds__slot_map_free(&c.index);

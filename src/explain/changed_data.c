@@ -94,9 +94,8 @@ static fds_status read_players(changing *c, fds_error *err) {
     for (size_t p = 0; p < c->players; p++) {
         const json_t *player = json_array_get(list, p);
         c->names[p] = json_string_value(json_object_get(player, "name"));
-        if (!c->names[p] ||
-            !fds__hex_read(json_string_value(json_object_get(player, "content")),
-                           c->contents + 32 * p))
+        if (!c->names[p] || !fds__hex_read(json_string_value(json_object_get(player, "content")),
+                                           c->contents + 32 * p))
             return fds__fail(err, FDS_ERR_FORMAT,
                              "%s/" FDS__RUN_JSON ": player %zu has no \"name\" or \"content\"",
                              c->u->dir, p);
@@ -109,8 +108,7 @@ static fds_status read_players(changing *c, fds_error *err) {
 static void keep_providers(changing *c) {
     for (size_t i = 0; i < c->old; i++)
         for (size_t k = 0; k < c->parts[i]->count && c->parts[i]->provider_ids; k++) {
-            const char *name =
-                fds_dataset_provider_name(c->parts[i], c->parts[i]->provider_ids[k]);
+            const char *name = fds_dataset_provider_name(c->parts[i], c->parts[i]->provider_ids[k]);
             c->keep[i][k] = bsearch(&name, c->names, c->players, sizeof name, by_text);
         }
 }

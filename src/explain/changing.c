@@ -97,8 +97,10 @@ fds_status fds__changing_params(const char *dir, const json_t *json, fds_params 
     if (!json_is_object(json_object_get(origin, "parameters")))
         return fds__fail(
             err, FDS_ERR_USAGE,
-            "%s was not fitted with `changing` yes: its sub-models are normalised by the samples of "
-            "all players, and their mini-batches follow the numbers of rows, so that each depends on "
+            "%s was not fitted with `changing` yes: its sub-models are normalised by the samples "
+            "of "
+            "all players, and their mini-batches follow the numbers of rows, so that each depends "
+            "on "
             "everybody and all would have to be trained again; fit it anew with `changing` yes",
             dir);
     fds_params *params = fds_params_create("fit");

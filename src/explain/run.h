@@ -150,10 +150,10 @@ fds_status fds__bank_form(const fds_net *net, const fds__bank_slots *slots, uint
 /* ---- bank_reuse.c ---- */
 
 /* Takes the sub-models of coalitions of plan that another run's bank has into the file path. *records:
- * how many that has. Does nothing if it does not exist. */
+ * how many that has; *kept: how many of them the plan has. Does nothing if it does not exist. */
 fds_status fds__bank_reuse(const char *path, const char *from, const fds_utility *utility,
                            const fds_plan *plan, const fds__reuse *map, size_t *records,
-                           fds_error *err);
+                           size_t *kept, fds_error *err);
 
 /* ---- bank_import.c ---- */
 

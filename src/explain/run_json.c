@@ -410,8 +410,7 @@ static bool read_coalitions(const json_t *json, fds__fit_settings *s) {
     enum { SAMPLERS = sizeof samplers / sizeof *samplers };
     enum { ADJUSTMENTS = sizeof adjustments / sizeof *adjustments };
     const json_t *c = json_object_get(json, "coalitions");
-    size_t sampler =
-        s->keys ? FDS_SAMPLER_LEVERAGE : choice_at(c, "sampler", samplers, SAMPLERS);
+    size_t sampler = s->keys ? FDS_SAMPLER_LEVERAGE : choice_at(c, "sampler", samplers, SAMPLERS);
     size_t adjust = choice_at(json, "adjust", adjustments, ADJUSTMENTS);
     s->sampler = (fds_sampler)sampler;
     s->adjust = (fds_adjust)adjust;
@@ -556,9 +555,11 @@ static fds_status read_members(const char *path, fds__run_record *r, fds_error *
             "wrong",
             path);
     if (!json_object_get(json, "results"))
-        return fds__fail(
-            err, FDS_ERR_USAGE,
-            "%s: the fit was interrupted: run the same fds fit command again to resume", path);
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "%s: the %s was interrupted: run the same fds %s command again to resume",
+                         path,
+                         json_object_get(json, "forgetting") ? "removal of a provider" : "fit",
+                         json_object_get(json, "forgetting") ? "forget" : "fit");
     read_results(json, r);
     if (strcmp(r->info.explainer, "auto") == 0)
         return fds__fail(err, FDS_ERR_FORMAT, "%s: results.choice must say what answers", path);

@@ -284,9 +284,10 @@ static fds_status check_changing(const fds_params *p, const fds__fit_settings *s
                          "come and go: %s does not apply",
                          is_grouped(s->sampler) ? s->method : "`sampler`");
     if (fds__command_of(s->kind))
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "`changing` needs `utility` retrain or retrain:K: what a program's answers "
-                         "depend on is not known");
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "`changing` needs `utility` retrain or retrain:K: what a program's answers "
+            "depend on is not known");
     if (p->normalise == FDS__NORMALISE_PLAYERS)
         return fds__fail(err, FDS_ERR_USAGE,
                          "`changing` needs `normalise` fixed or public: normalised by all players, "
@@ -297,10 +298,11 @@ static fds_status check_changing(const fds_params *p, const fds__fit_settings *s
                          "targets are standardised too");
     if (p->group && strcmp(p->group, "label") && strcmp(p->group, "provider") &&
         strcmp(p->group, "all") && !fds__is_by_model(p->group))
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "`changing` needs `group` label, provider, model or all: a file of players "
-                         "does not know those who come (got %.60s)",
-                         p->group);
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "`changing` needs `group` label, provider, model or all: a file of players "
+            "does not know those who come (got %.60s)",
+            p->group);
     return FDS_OK;
 }
 

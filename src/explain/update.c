@@ -209,7 +209,8 @@ fds_status fds__update_reuse(fds__update *u, const char *into, fds_error *err) {
     if (kept) { /* before the table: a record there without its sub-model would be trained again */
         TRY(fds__path_join(path, sizeof path, into, FDS__RUN_BANK, err));
         TRY(fds__path_join(old, sizeof old, u->dir, FDS__RUN_BANK, err));
-        TRY(fds__bank_reuse(path, old, u->utility, kept, &u->map, &u->models, err));
+        TRY(fds__bank_reuse(path, old, u->utility, kept, &u->map, &u->models, &u->models_kept,
+                            err));
     }
     return fds__table_reuse(u->table, u->plans.all, u->from, &u->map, false, u->events, &u->reused,
                             err);
@@ -229,8 +230,7 @@ fds_status fds__update_report(const fds__update *u, json_t *more, char **report,
     fds_text_free(*report);
     *report = NULL;
     bool is_whole =
-        status == FDS_OK &&
-        fds__json_put(json, "reused", json_integer((json_int_t)u->reused)) &&
+        status == FDS_OK && fds__json_put(json, "reused", json_integer((json_int_t)u->reused)) &&
         fds__json_put(json, "trained", json_integer((json_int_t)u->trained)) &&
         fds__json_put(json, "reason", fds__json_string(u->reason[0] ? u->reason : NULL)) &&
         (!more || json_object_update(json, more) == 0);
@@ -246,9 +246,8 @@ static fds_status check(const fds_params *params, const char *dir, const char *o
                         fds_error *err) {
     char path[FDS__PATH_MAX];
     if (!params->add && !params->remove && !params->inputs && !params->coalitions)
-        return fds__fail(
-            err, FDS_ERR_USAGE,
-            "nothing changes: give `add`, `remove`, `inputs` or `coalitions`");
+        return fds__fail(err, FDS_ERR_USAGE,
+                         "nothing changes: give `add`, `remove`, `inputs` or `coalitions`");
     if (strcmp(dir, out) == 0)
         return fds__fail(err, FDS_ERR_USAGE, "%s cannot be updated in its own place", dir);
     TRY(fds__path_join(path, sizeof path, dir, FDS__RUN_JSON, err));

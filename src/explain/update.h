@@ -25,6 +25,7 @@ typedef struct fds__update {
     fds__reuse map;
     size_t kept;            /* players that the old run has, with the same samples */
     size_t records, models; /* of the old table and bank */
+    size_t models_kept;     /* of those models */
     size_t reused, trained; /* different coalitions */
     char reason[300];       /* why nothing can be reused; "": something can */
 } fds__update;

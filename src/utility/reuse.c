@@ -19,10 +19,10 @@ typedef struct {
     fds_table *into;
     cursor from, to;
     const fds__reuse *map;
-    uint64_t *bits;       /* (words of from) */
+    uint64_t *bits;        /* (words of from) */
     uint8_t *old, *record; /* records of from and of into */
-    float *probs;         /* (values of into) */
-    double *values;       /* (values of from) */
+    float *probs;          /* (values of into) */
+    double *values;        /* (values of from) */
 } copier;
 
 bool fds__reuse_coalition(const fds__reuse *map, size_t players, const uint64_t *bits,

@@ -293,8 +293,7 @@ static void hash_scale(const fds__utility_data *data, char hex[65]) {
 
 static const char *normalisation(const fds__utility_params *p) {
     return p->is_private ? "channel mean and standard deviation of the inputs"
-           : p->normalise == FDS__NORMALISE_FIXED
-               ? "constants"
+           : p->normalise == FDS__NORMALISE_FIXED ? "constants"
            : p->normalise == FDS__NORMALISE_PUBLIC
                ? "channel mean and standard deviation of the test part"
                : "channel mean and standard deviation of the players' samples";
@@ -307,20 +306,21 @@ static json_t *describe_data(const fds__utility_data *data, const char *kind,
     fds_shape shape = data->samples->shape;
     hash_scale(data, scale);
     if (params->identities) /* whatever rows they are in */
-        fds_sha256_hex(params->identities->contents, fds_players_count(data->players) * 32, samples);
+        fds_sha256_hex(params->identities->contents, fds_players_count(data->players) * 32,
+                       samples);
     else
         hash_samples(data, samples);
     /* no answer depends on the inputs' labels or numbers */
     fds_sha256_hex(in->values, in->count * in->size * sizeof *in->values, inputs);
-    return json_pack("{s:i, s:s, s:I, s:[I, I, I], s:I, s:I, s:s, s:I, s:s, s:s, s:s*, s:s*}", "version",
-                     ANSWERS_VERSION, "kind", kind, "classes", (json_int_t)data->classes, "shape",
-                     (json_int_t)shape.channels, (json_int_t)shape.height, (json_int_t)shape.width,
-                     "players", (json_int_t)fds_players_count(data->players), "samples",
-                     (json_int_t)data->samples->count, "samples_sha256", samples, "inputs",
-                     (json_int_t)data->inputs->count, "inputs_sha256", inputs, "normalisation",
-                     normalisation(params), "order",
-                     params->identities ? "by the identity of samples" : NULL, "scale_sha256",
-                     params->identities ? scale : NULL);
+    return json_pack(
+        "{s:i, s:s, s:I, s:[I, I, I], s:I, s:I, s:s, s:I, s:s, s:s, s:s*, s:s*}", "version",
+        ANSWERS_VERSION, "kind", kind, "classes", (json_int_t)data->classes, "shape",
+        (json_int_t)shape.channels, (json_int_t)shape.height, (json_int_t)shape.width, "players",
+        (json_int_t)fds_players_count(data->players), "samples", (json_int_t)data->samples->count,
+        "samples_sha256", samples, "inputs", (json_int_t)data->inputs->count, "inputs_sha256",
+        inputs, "normalisation", normalisation(params), "order",
+        params->identities ? "by the identity of samples" : NULL, "scale_sha256",
+        params->identities ? scale : NULL);
 }
 
 static fds_status describe_targets(const fds__utility_data *data, json_t *about, fds_error *err) {

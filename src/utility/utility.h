@@ -50,7 +50,7 @@ typedef struct fds__utility_params {
     fds_train_params train; /* retrain: all but epochs and converge, which kind decides */
     float beta;             /* every network is trained at beta times lr */
     bool allow_noise;       /* command: its answers may differ when it is asked again */
-    fds__scaling normalise;          /* by what */
+    fds__scaling normalise; /* by what */
     const fds__identities *identities; /* order mini-batches by them; NULL: by numbers of samples */
     bool is_private; /* normalise by the inputs, so that no sample affects another's distances */
     const fds_events *events; /* of making it: starting a program, finding neighbours; or NULL */
@@ -556,9 +556,10 @@ fds_status fds__lock_source(const char *lock, const char *user, fds__file *out, 
 
 /* Who and what is where in another table. */
 typedef struct fds__reuse {
-    const uint32_t *players; /* (players) numbers there; FDS__UNKNOWN: nobody has the same samples */
-    size_t from_players;     /* how many it has */
-    const uint32_t *inputs;  /* (inputs) places there; NULL: the same */
+    const uint32_t
+        *players;           /* (players) numbers there; FDS__UNKNOWN: nobody has the same samples */
+    size_t from_players;    /* how many it has */
+    const uint32_t *inputs; /* (inputs) places there; NULL: the same */
 } fds__reuse;
 
 /* A coalition as the other table numbers players: out (words of its players). False: one of the members
