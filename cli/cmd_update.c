@@ -49,7 +49,7 @@ const cli_command cli_update = {
     .job = "update",
     .operand = "RUN",
     .missing = "name a run, for example: fds update shops.run --remove shop-3 -o new.run",
-    .usage = "RUN [--add DATA] [--remove PROVIDER] [--inputs N] [--coalitions M] -o RUN2",
+    .usage = "RUN [--add DATA] [--remove PROVIDER] -o RUN2 [options]",
     .summary = "a run on changed data, from the sub-models that stay valid",
     .about =
         "Makes the run that fds fit with the parameters of RUN gives on the changed data, to the "
@@ -61,7 +61,8 @@ const cli_command cli_update = {
         "(docs/update.md).\n\n"
         "An interrupted or killed command, given again, goes on where it stopped.",
     .examples =
-        "  fds fit sales.csv --test-file test.csv --players providers --changing yes -o shops.run\n"
+        "  fds fit sales.csv --test-file test.csv --players providers \\\n"
+        "      --changing yes -o shops.run\n"
         "  fds update shops.run --remove shop-3 -o without.run\n"
         "  fds update shops.run --add new-shops.csv --coalitions 3000 -o more.run\n",
     .own = own,

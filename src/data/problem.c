@@ -215,8 +215,8 @@ static fds_status take_named(making *m, fds_error *err) {
 static fds_status choose_inputs_of_test(making *m, fds_error *err) {
     fds_problem *p = m->p;
     if (!p->has_test_part)
-        return fds__fail(err, FDS_ERR_USAGE, "`%s`: %s has no test part",
-                         is_changing(m) ? "changing` yes, `inputs_from` test" : "inputs_from` test",
+        return fds__fail(err, FDS_ERR_USAGE, "%s: %s has no test part",
+                         is_changing(m) ? "`changing` yes" : "`inputs_from` test",
                          p->train->source);
     size_t have = p->test->count, count = (size_t)m->params->inputs;
     if (count >= have)

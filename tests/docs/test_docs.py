@@ -27,7 +27,7 @@ COMMANDS = ["data get", "data show", "data audit", "fit", "explain", "pay", "val
             "serve", "ledger init", "ledger topup", "ledger balance", "ledger statement", "ledger payout", "ledger correct", "ledger export",
             "ledger backup", "ledger verify", "ledger receipt", "ledger verify-receipt", "audit duplicates", "audit labels", "audit watch",
             "audit",
-            "privacy on", "privacy budget", "table fill-value", "table fill", "table import", "table show"]
+            "privacy on", "privacy budget", "table fill-value", "table fill", "table import", "table show", "update", "forget"]
 
 
 def lines_of(page):
