@@ -60,11 +60,10 @@ const cli_command cli_update = {
         "on the samples of all players, and all would have to be trained again "
         "(docs/update.md).\n\n"
         "An interrupted or killed command, given again, goes on where it stopped.",
-    .examples =
-        "  fds fit sales.csv --test-file test.csv --players providers \\\n"
-        "      --changing yes -o shops.run\n"
-        "  fds update shops.run --remove shop-3 -o without.run\n"
-        "  fds update shops.run --add new-shops.csv --coalitions 3000 -o more.run\n",
+    .examples = "  fds fit sales.csv --test-file test.csv --players providers \\\n"
+                "      --changing yes -o shops.run\n"
+                "  fds update shops.run --remove shop-3 -o without.run\n"
+                "  fds update shops.run --add new-shops.csv --coalitions 3000 -o more.run\n",
     .own = own,
     .own_count = CLI_COUNT(own),
     .run = run,
