@@ -9,11 +9,12 @@ static void print_report(const cli_args *args, const json_t *r) {
         records[CLI_NUMBER_SIZE], models[CLI_NUMBER_SIZE];
     (void)args;
     printf("%-*s %s\n", CLI_WIDTH, "run", cli_get_text(r, "run"));
-    printf("%-*s %s: %s players, %s samples, %s records of utilities, %s kept sub-models\n",
-           CLI_WIDTH, "removed", cli_name(cli_get_text(r, "provider"), 0, name),
+    printf("%-*s %s, with players: %s, samples: %s\n", CLI_WIDTH, "removed",
+           cli_name(cli_get_text(r, "provider"), 0, name),
            cli_count(cli_get_count(r, "removed.players"), players),
-           cli_count(cli_get_count(r, "removed.samples"), samples),
-           cli_count(cli_get_count(r, "removed.records"), records),
+           cli_count(cli_get_count(r, "removed.samples"), samples));
+    printf("%-*s what it had a part in: records of utilities: %s, kept sub-models: %s\n", CLI_WIDTH,
+           "", cli_count(cli_get_count(r, "removed.records"), records),
            cli_count(cli_get_count(r, "removed.models"), models));
     printf("%-*s the service model, values, explainer and all lists are computed anew\n", CLI_WIDTH,
            "");

@@ -2,7 +2,10 @@
  *
  * explain: the explainer of the paper, from coalitions' utilities to an answer in milliseconds.
  *
- *   fit.c         the whole job: service model, utilities, values, explainer, check
+ *   fit.c         the whole job, and its values; fit_utilities.c, fit_explainer.c: its other stages
+ *   values.c      values of an unfinished fit, on disk
+ *   parts.c       a part of a fit's sub-models; bank_import.c brings parts together
+ *   update.c      a run on changed data, from sub-models that stay valid; forget.c without a provider
  *   settings.c    the four methods, defaults, mistakes
  *   training.c    which inputs and coalitions train the explainer, and which validate it
  *   factors.c     the few ways in which players differ; an explainer of many learns these
