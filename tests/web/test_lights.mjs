@@ -55,7 +55,7 @@ for (const look of Object.keys(LOOKS))
 test(`the operator sees that ${options.check} is red`, () =>
     browser.visit("light", async (visit, page) => {
         await visit.login(logins.operator);
-        await visit.heading(/^The books/);
+        await visit.heading(/^The books balance; \d checks? of the audit alarms?$/);
         const place = page.getByRole("region", { name: "Audit", exact: true });
         await place.locator("li.bad").filter({ hasText: name }).first().waitFor();
         await visit.check(`operator-${options.check}`);
