@@ -196,7 +196,7 @@ static fds_status estimate(question *q, const fds_problem *problem, fds__fit_cos
     double seconds;
     fds_plan whole = *q->plans.plan; /* without its bits: their number is enough */
     whole.rows = (size_t)((double)whole.rows * q->times);
-    TRY(fds_least_squares_check(&whole, &ls, err));
+    TRY(fds__fit_check_plan(s, &whole, q->groups, err));
     TRY(time_sub_model(q, &seconds, err));
     TRY(size_table(q, out, err));
     out->seconds[FDS__FIT_STAGE_UTILITIES] = seconds * (double)out->sub_models;

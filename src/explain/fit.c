@@ -63,12 +63,19 @@ static fds_status sweep(const fds__fit_job *f, fds_error *err) {
     return FDS_OK;
 }
 
+fds_status fds__fit_check_plan(const fds__fit_settings *s, const fds_plan *plan,
+                               const fds_groups *groups, fds_error *err) {
+    const fds_ls_params ls = {.adjust = s->adjust, .groups = groups};
+    bool answers = s->is_bank || fds__fit_measures(s);
+    return answers ? fds__ls_prepared_check(plan, &ls, err)
+                   : fds_least_squares_check(plan, &ls, err);
+}
+
 static fds_status open_fit(fds__fit_job *f, fds_error *err) {
     const fds__fit_settings *s = &f->settings;
     char path[FDS__PATH_MAX];
     TRY(fds__fit_plans_make(s, f->n, f->groups, &f->plans, err));
-    const fds_ls_params ls = {.adjust = s->adjust, .groups = f->groups};
-    TRY(fds_least_squares_check(f->plans.plan, &ls, err));
+    TRY(fds__fit_check_plan(s, f->plans.plan, f->groups, err));
     TRY(fds__fit_utility_create(s, f->problem, f->events, &f->order, &f->utility, err));
     TRY(fds__run_record_describe(s, f->problem, f->params, f->groups, f->utility, &f->description,
                                  err));

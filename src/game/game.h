@@ -113,6 +113,9 @@ fds_status fds__ls_seconds(const fds_plan *plan, const fds_ls_params *params, si
  * it. */
 typedef struct fds__ls_prepared fds__ls_prepared;
 
+/* Whether it can be made: a limit on the number of unknowns. */
+fds_status fds__ls_prepared_check(const fds_plan *plan, const fds_ls_params *params,
+                                  fds_error *err);
 /* strengths: the report of fds_least_squares for an earlier game. The plan and params->groups must
  * outlive it. FDS_ERR_USAGE for a surrogate game, and for invalid strengths. */
 fds_status fds__ls_prepared_create(const fds_plan *plan, const fds_ls_params *params,

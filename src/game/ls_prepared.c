@@ -58,14 +58,25 @@ static fds_status keep_blocks(fds__ls_parts *l, fds_error *err) {
     return FDS_OK;
 }
 
+fds_status fds__ls_prepared_check(const fds_plan *plan, const fds_ls_params *params,
+                                  fds_error *err) {
+    size_t features;
+    TRY(fds_least_squares_check(plan, params, err));
+    TRY(fds__design_count(plan, fds__ls_groups(plan, params), fds__ls_with_fit(params->adjust),
+                          &features, err));
+    if (features > FDS__LS_MOST_DIRECT)
+        return fds__fail(
+            err, FDS_ERR_LIMIT,
+            "sub-models cannot answer for so many players: that takes least squares with %zu "
+            "unknowns, at most %d are possible; choose a network, for example `explainer` mlp",
+            features, FDS__LS_MOST_DIRECT);
+    return FDS_OK;
+}
+
 static fds_status prepare(fds__ls_prepared *p, const fds_plan *plan, const fds_ls_report *strengths,
                           fds_error *err) {
     TRY(take_strengths(strengths, fds__ls_with_fit(p->params.adjust), &p->parts.choice, err));
     TRY(fds__ls_parts_begin(plan, &p->params, NULL, &p->parts, err));
-    if (p->parts.design.features > FDS__LS_MOST_DIRECT)
-        return fds__fail(err, FDS_ERR_LIMIT,
-                         "least squares prepared once with %zu unknowns, at most %d are possible",
-                         p->parts.design.features, FDS__LS_MOST_DIRECT);
     TRY(fds__gram_create(&p->parts.design, &p->parts.gram, err));
     TRY(fds__ls_parts_solve(&p->parts, err));
     TRY(fds__ls_parts_errors(&p->parts, err));
@@ -75,7 +86,7 @@ static fds_status prepare(fds__ls_prepared *p, const fds_plan *plan, const fds_l
 fds_status fds__ls_prepared_create(const fds_plan *plan, const fds_ls_params *params,
                                    const fds_ls_report *strengths, fds__ls_prepared **out,
                                    fds_error *err) {
-    TRY(fds_least_squares_check(plan, params, err));
+    TRY(fds__ls_prepared_check(plan, params, err));
     if (params->control || params->control_values)
         return fds__fail(err, FDS_ERR_USAGE, "least squares prepared once take no surrogate game");
     fds__ls_prepared *p;

@@ -126,10 +126,24 @@ static void every_allocation_may_fail(void **state) {
     fds_plan_free(shared_plan);
 }
 
+static void too_many_players_are_refused_before_any_work(void **state) {
+    (void)state;
+    enum { MANY = 20000 };
+    fds_error err;
+    const fds_ls_params params = {.adjust = FDS_ADJUST_NONE};
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_PAIRED, MANY, NULL, 4, 1);
+    expect_ok(fds_least_squares_check(plan, &params, &err), &err);
+    assert_int_equal(fds__ls_prepared_check(plan, &params, &err), FDS_ERR_LIMIT);
+    assert_non_null(strstr(err.text, "20000 unknowns"));
+    assert_non_null(strstr(err.text, "`explainer` mlp"));
+    fds_plan_free(plan);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(they_are_those_of_the_least_squares),
         cmocka_unit_test(mistakes_are_told),
+        cmocka_unit_test(too_many_players_are_refused_before_any_work),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
