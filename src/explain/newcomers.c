@@ -278,21 +278,6 @@ static void bin(miss *misses, size_t count, float *errors) {
     }
 }
 
-/* Correlation of two rows; NaN: one of them is constant. */
-static double correlate(const double *a, const double *b, size_t n) {
-    double ma = 0, mb = 0, aa = 0, bb = 0, ab = 0;
-    for (size_t i = 0; i < n; i++) {
-        ma += a[i] / (double)n;
-        mb += b[i] / (double)n;
-    }
-    for (size_t i = 0; i < n; i++) {
-        aa += (a[i] - ma) * (a[i] - ma);
-        bb += (b[i] - mb) * (b[i] - mb);
-        ab += (a[i] - ma) * (b[i] - mb);
-    }
-    return aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : NAN;
-}
-
 static fds_status measure(learner *l, fds_error *err) {
     const fds__newcomer_job *j = l->job;
     size_t rank = j->factors->rank, inputs = j->validation, known = 0;
@@ -313,7 +298,7 @@ static fds_status measure(learner *l, fds_error *err) {
             pair[l->n + i] = j->values[player_at(l, i) * j->stride + column];
             misses[x * l->n + i] = (miss){fabs(pair[i]), pair[i] - pair[l->n + i]};
         }
-        double r = correlate(pair, pair + l->n, l->n);
+        double r = fds__correlation(pair, pair + l->n, NULL, l->n);
         if (isfinite(r)) {
             l->c->agreement += r;
             known++;

@@ -6,8 +6,8 @@
 #include <cblas.h>
 #include <math.h>
 
-/* Iterations of conjugate gradients, as measured with knn:5 and retrain:2 (docs/scale.md): while choosing
- * and for the traces, on one tile of columns, and for the values of each tile. */
+/* Iterations of conjugate gradients, as counted in a few games: while choosing and for the traces, on one
+ * tile of columns, and for the values of each tile. */
 enum { CHOOSING = 110, SOLVING = 30 };
 static const double TRY_S = 0.05;
 

@@ -55,20 +55,6 @@ static task newcomer_task(void) {
     return t;
 }
 
-static double correlation(const double *a, const double *b, size_t n) {
-    double ma = 0, mb = 0, aa = 0, bb = 0, ab = 0;
-    for (size_t i = 0; i < n; i++) {
-        ma += a[i] / (double)n;
-        mb += b[i] / (double)n;
-    }
-    for (size_t i = 0; i < n; i++) {
-        aa += (a[i] - ma) * (a[i] - ma);
-        bb += (b[i] - mb) * (b[i] - mb);
-        ab += (a[i] - ma) * (b[i] - mb);
-    }
-    return ab / sqrt(aa * bb);
-}
-
 static void copies_of_old_players_get_about_their_values(void **state) {
     (void)state;
     static answers old, copy;
@@ -91,7 +77,9 @@ static void copies_of_old_players_get_about_their_values(void **state) {
     for (size_t x = 0; x < ASKED; x++) {
         assert_int_equal(old.labels[x], copy.labels[x]);
         assert_true(old.full[x] == copy.full[x] && old.empty[x] == copy.empty[x]);
-        mean += correlation(old.values + x * PLAYERS, copy.values + x * PLAYERS, PLAYERS) / ASKED;
+        mean +=
+            fds__correlation(old.values + x * PLAYERS, copy.values + x * PLAYERS, NULL, PLAYERS) /
+            ASKED;
         for (size_t i = 0; i < PLAYERS; i++)
             assert_true(copy.errors[x * PLAYERS + i] > 0);
     }
