@@ -230,6 +230,32 @@ def a_forgotten_provider_leaves_no_trace_and_the_bytes_of_a_fresh_fit():
             refused(["forget", run, GONE], 1, "nothing of it is there")
 
 
+def write_digits(folder, keep):
+    """MNIST's samples keep of 300 digits, and who owns them."""
+    os.makedirs(folder)
+    for name in (f"{part}-{what}-ubyte" for part in ("train", "t10k") for what in ("images-idx3", "labels-idx1")):
+        data = gzip.open(f"{MNIST}/{name}.gz").read()
+        head, size = (16, 784) if "idx3" in name else (8, 1)
+        if name.startswith("train"):
+            kept = b"".join(data[head + size * i:head + size * (i + 1)] for i in keep)
+            data = data[:4] + struct.pack(">I", len(keep)) + data[8:head] + kept
+        pathlib.Path(folder, name).write_bytes(data)
+    write(f"{folder}.csv", [f"{row},shop-{i % 6}" for row, i in enumerate(keep)], "sample,provider")
+
+
+@test
+def a_provider_of_pictures_is_forgotten_by_either_scale():
+    write_digits("all", range(300))
+    write_digits("rest", [i for i in range(300) if i % 6 != 3])
+    for scale in ("fixed", "public"):
+        more = ["--players", "providers", "--changing", "yes", "--normalise", scale, "--inputs-from", "test", "--inputs",
+                60, "-q", "--coalitions", 60, "--method", "afds", "--epochs", 2, "--keep-models"]
+        fit("all", f"{scale}.run", "--owners", "all.csv", *more)
+        fit("rest", f"fresh-{scale}.run", "--owners", "rest.csv", *more)
+        fds("forget", f"{scale}.run", GONE, "--threads", 1, "-q")
+        same(f"{scale}.run", f"fresh-{scale}.run")
+
+
 @test
 def a_provider_can_be_forgotten_when_its_rows_are_gone_already():
     gone = write_data()
