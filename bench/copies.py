@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """How often fds audit duplicates and fds audit labels find cheating, and alarm falsely: tables of docs/audit.md.
 
-Usage: bench/copies.py BUILD_FOLDER [--honest 1000] [--dishonest 200] [--svg FOLDER] [--only duplicates|labels]
+Usage: bench/copies.py BUILD_FOLDER [--honest 1000] [--dishonest 200] [--svg FOLDER] [--only duplicates|labels] [--seed 0]
 
 Data sets are drawn from real ones: MNIST and Fashion-MNIST at half their size. Samples without replacement are dealt
 out among providers, and others are the test part, so that owned and unowned samples come from the same source. The
@@ -13,7 +13,7 @@ checks run through the library, in one process.
   labels       five providers of 200 samples and one of N, which replaces 8 % of its labels by others at random
 
 Honest data sets, with N of 200, must alarm with probability alpha (0.01) at most. Half of the data sets, of each kind
-and number, are of MNIST. Prints Markdown.
+and number, are of MNIST. Another seed draws other data sets. Prints Markdown.
 """
 import argparse
 import ctypes as C
@@ -146,11 +146,12 @@ def print_row(name, shares):
     print(f"| {name} | " + " | ".join(f"{100 * share:.0f} %" for share in shares.values()) + " |", flush=True)
 
 
-def honest(checks, check, sources, count, make):
+def honest(checks, check, sources, args, make):
+    count = args.honest
     print(f"\n| data | honest data sets | false alarms of `{check}` | allowed at alpha 0.01 |\n|" + " --- |" * 4)
     alarms = 0
     for k, name in enumerate(DATA):
-        own = sum(bool(checks.run(check, make(sources[name], np.random.default_rng([k, i])), i))
+        own = sum(bool(checks.run(check, make(sources[name], np.random.default_rng([k, i, *args.more])), i))
                   for i in range(count // 2))
         print(f"| {name} | {count // 2} | {own} | {count / 200:g} |", flush=True)
         alarms += own
@@ -158,7 +159,7 @@ def honest(checks, check, sources, count, make):
 
 
 def duplicates(checks, sources, args):
-    honest(checks, "duplicates", sources, args.honest, lambda source, rng: with_copies(source, rng, 0, None))
+    honest(checks, "duplicates", sources, args, lambda source, rng: with_copies(source, rng, 0, None))
     lines, others = [], 0
     print_head(f"copied of {EACH}", COPIED)
     for k, name in enumerate(DATA):
@@ -167,7 +168,7 @@ def duplicates(checks, sources, args):
             for count in COPIED:
                 found = []
                 for i in range(args.dishonest // 2):
-                    rng = np.random.default_rng([10 + k, how, count, i])
+                    rng = np.random.default_rng([10 + k, how, count, i, *args.more])
                     accused = checks.run("duplicates", with_copies(sources[name], rng, count, change), i)
                     found.append(("0", "1") in accused or ("1", "0") in accused)
                     others += any({a, b} != {"0", "1"} for a, b in accused)
@@ -183,7 +184,7 @@ def duplicates(checks, sources, args):
 
 
 def labels(checks, sources, args):
-    honest(checks, "labels", sources, args.honest, lambda source, rng: with_flips(source, rng, 2 * EACH, 0))
+    honest(checks, "labels", sources, args, lambda source, rng: with_flips(source, rng, 2 * EACH, 0))
     lines, others = [], 0
     print_head("samples of the provider, 8 % wrong", SIZES)
     for k, name in enumerate(DATA):
@@ -191,7 +192,7 @@ def labels(checks, sources, args):
         for size in SIZES:
             found = []
             for i in range(args.dishonest // 2):
-                rng = np.random.default_rng([20 + k, size, i])
+                rng = np.random.default_rng([20 + k, size, i, *args.more])
                 accused = checks.run("labels", with_flips(sources[name], rng, size, FLIPPED), i)
                 found.append("0" in accused)
                 others += accused not in ([], ["0"])
@@ -212,7 +213,9 @@ def main():
     parser.add_argument("--dishonest", type=int, default=200)
     parser.add_argument("--svg", help="folder for the power curves")
     parser.add_argument("--only", choices=("duplicates", "labels"))
+    parser.add_argument("--seed", type=int, default=0, help="0 draws the data sets of docs/audit.md")
     args = parser.parse_args()
+    args.more = [args.seed] if args.seed else []
     build, start = os.path.abspath(args.build), time.perf_counter()
     sources = {}
     for name in DATA:
