@@ -152,6 +152,8 @@ fds_status cli_print_json(json_t *root, fds_error *err); /* lets go of it; NULL:
 
 /* The lines on data, network, players and groups. */
 enum { CLI_WIDTH = 11 };
+/* What --until-error has reached, for predictions or inputs; nothing without it. */
+void cli_print_until(const json_t *until, const char *of);
 void cli_print_problem(const json_t *about);
 
 /* A ranking of players; widths come from all of them. */

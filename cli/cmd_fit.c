@@ -52,6 +52,9 @@ static void print_estimate(const cli_args *args, const json_t *r) {
         printf("%-*s about %.1f hours\n", CLI_WIDTH, "time", seconds / 3600);
     print_seconds(cli_get(r, "seconds"));
     printf("%-*s %s\n", CLI_WIDTH, "sub-models", cli_count(cli_get_count(r, "sub_models"), text));
+    if (json_is_object(cli_get(r, "until_error")))
+        printf("%-*s the first round of --until-error %g; more may follow\n", CLI_WIDTH, "",
+               cli_get_number(r, "until_error.wanted"));
     printf("%-*s %s\n", CLI_WIDTH, "memory", cli_bytes(cli_get_count(r, "memory"), text));
     printf("%-*s %s\n", CLI_WIDTH, "disk", cli_bytes(cli_get_count(r, "disk"), text));
     if (cli_get_number(r, "accuracy") > 0)
@@ -112,6 +115,7 @@ static void print_report(const cli_args *args, const json_t *r) {
                cli_get_number(r, "agreement_within_class"));
     printf("%-*s %s%s\n", CLI_WIDTH, "sub-models", cli_count(cli_get_count(r, "sub_models"), count),
            cli_get_flag(r, "models_kept") ? ", kept" : "");
+    cli_print_until(cli_get(r, "until_error"), "inputs");
     print_before(r);
     printf("%-*s by stage%s\n", CLI_WIDTH, "time",
            cli_get_flag(r, "resumed") ? " (the run was resumed)" : "");

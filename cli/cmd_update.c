@@ -16,6 +16,7 @@ void cli_print_reused(const json_t *r) {
            cli_count(cli_get_count(r, "sub_models"), count),
            cli_count(cli_get_count(r, "reused"), reused),
            cli_count(cli_get_count(r, "trained"), trained));
+    cli_print_until(cli_get(r, "until_error"), "inputs");
     if (*cli_get_text(r, "reason")) {
         snprintf(text, sizeof text, "none could be reused: %s", cli_get_text(r, "reason"));
         cli_wrap(text, printf("%-*s", CLI_WIDTH, ""), CLI_WIDTH + 1);

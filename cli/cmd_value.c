@@ -105,6 +105,7 @@ static void print_method(const json_t *about) {
                cli_get_text(about, "sampling.sampler"),
                cli_get_flag(about, "sampling.is_paired") ? "in pairs" : "singly",
                cli_get_text(about, "sampling.adjust"));
+        cli_print_until(cli_get(about, "sampling.until_error"), "predictions");
     } else {
         printf("%-*s %s, all that exact values need\n", CLI_WIDTH, "coalitions",
                cli_count(cli_get_count(about, "game.coalitions"), count));
@@ -247,6 +248,9 @@ static void print_estimate(const cli_args *args, const json_t *about) {
         print_cost(about, cli_get(about, "game"), "to do");
     if (json_is_object(cli_get(about, "surrogate")))
         print_cost(about, cli_get(about, "surrogate"), cli_get_text(about, "surrogate.utility"));
+    if (json_is_object(cli_get(about, "sampling.until_error")))
+        printf("%-*s the first round of --until-error %g; more may follow\n", CLI_WIDTH, "",
+               cli_get_number(about, "sampling.until_error.wanted"));
     if (cli_get_count(about, "memory"))
         printf("%-*s %s\n", CLI_WIDTH, "memory", cli_bytes(cli_get_count(about, "memory"), memory));
     if (args->output)

@@ -193,6 +193,13 @@ fds_status cli_show(const cli_args *args, char *text,
     return FDS_OK;
 }
 
+void cli_print_until(const json_t *until, const char *of) {
+    if (json_is_number(cli_get(until, "greatest")))
+        printf("%-*s %.3g at most in 95 of 100 %s (--until-error %g%s)\n", CLI_WIDTH, "error",
+               cli_get_number(until, "greatest"), of, cli_get_number(until, "wanted"),
+               cli_get_flag(until, "is_reached") ? "" : ": not reached");
+}
+
 void cli_print_problem(const json_t *about) {
     uint64_t count = cli_get_count(about, "players.count");
     const char *kind = cli_get_text(about, "players.kind"); /* "samples" or "providers" */

@@ -239,6 +239,8 @@ fds_status fds__file_read_secret(const char *path, size_t limit, uint8_t **data,
 
 /* Removes a file; after a power loss it is still gone. */
 fds_status fds__file_remove(const char *path, fds_error *err);
+/* Within a folder; after a power loss it is still renamed. */
+fds_status fds__file_rename(const char *from, const char *to, fds_error *err);
 
 bool fds__path_exists(const char *path);
 bool fds__path_is_dir(const char *path);

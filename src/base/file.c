@@ -463,6 +463,12 @@ fds_status fds__file_remove(const char *path, fds_error *err) {
     return fds__dir_sync_parent(path, err);
 }
 
+fds_status fds__file_rename(const char *from, const char *to, fds_error *err) {
+    if (io_fails() || rename(from, to) != 0)
+        return fds__fail_errno(err, "rename", from);
+    return fds__dir_sync_parent(to, err);
+}
+
 fds_status fds__mkdirs(const char *path, fds_error *err) {
     char part[FDS__PATH_MAX];
     if (!*path || strlen(path) >= sizeof part)

@@ -49,6 +49,7 @@ struct fds_params {
     bool given[FDS__PLACES]; /* set by the caller, not by default */
     unsigned
         explainer_threads; /* of an explainer's training, on which its last bits depend; 0: threads */
+    uint64_t round;        /* coalitions of this round of `until_error`; 0: of the first */
 #define PARAM(type, field, ...) FDS__TYPE_##type field;
 #define AGAIN(...)
 #include "base/params.def"

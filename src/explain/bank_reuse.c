@@ -4,6 +4,8 @@
  * runs have, with the same samples. Only the id of a record changes, which numbers players. */
 #include "explain/run.h"
 
+#include <string.h>
+
 typedef struct {
     fds__file from, to;
     fds__record_form old, form;
@@ -99,4 +101,49 @@ fds_status fds__bank_reuse(const char *path, const char *from, const fds_utility
     fds__free(c.bits);
     fds__free(c.record);
     return status;
+}
+
+/* ---- more coalitions of the same run ---- */
+
+/* Whether the bank is of another plan. */
+static fds_status is_of_other_plan(const char *path, const fds_utility *utility,
+                                   const fds_plan *plan, bool *is_other, fds_error *err) {
+    fds__file file;
+    fds__bank_slots slots;
+    fds__record_form form, right;
+    TRY(fds__bank_slots_init(&slots, fds__utility_network(utility), plan, err));
+    fds_status status = fds__bank_form(fds__utility_network(utility), &slots, 0, &right, err);
+    if (status == FDS_OK &&
+        (status = fds__file_open(&file, path, FDS__ACCESS_READ, err)) == FDS_OK) {
+        status = fds__bank_read_form(&file, &form, err);
+        fds__file_close(&file);
+    }
+    *is_other = status == FDS_OK && form.records &&
+                memcmp(form.header + FDS__BANK_PLAN, right.header + FDS__BANK_PLAN, 8) != 0;
+    fds__bank_slots_free(&slots);
+    return status;
+}
+
+fds_status fds__bank_extend(const char *path, const fds_utility *utility, const fds_plan *plan,
+                            fds_error *err) {
+    const size_t n = fds_plan_players(plan);
+    char earlier[FDS__PATH_MAX];
+    OWNED uint32_t *same = NULL;
+    bool is_other = false;
+    size_t records, kept;
+    if (snprintf(earlier, sizeof earlier, "%s.earlier", path) >= (int)sizeof earlier)
+        return fds__fail(err, FDS_ERR_USAGE, "path too long: %.100s...", path);
+    if (!fds__path_exists(earlier)) {
+        if (fds__path_exists(path))
+            TRY(is_of_other_plan(path, utility, plan, &is_other, err));
+        if (!is_other)
+            return FDS_OK;
+        TRY(fds__file_rename(path, earlier, err));
+    }
+    TRY(RESERVE(same, n, 1, err));
+    for (size_t p = 0; p < n; p++)
+        same[p] = (uint32_t)p;
+    const fds__reuse map = {.players = same, .from_players = n};
+    TRY(fds__bank_reuse(path, earlier, utility, plan, &map, &records, &kept, err));
+    return fds__file_remove(earlier, err);
 }

@@ -91,6 +91,13 @@ static fds_status set_all(fds_params *params, const json_t *texts, fds_error *er
     return FDS_OK;
 }
 
+static void fix_coalitions(fds_params *params, const json_t *coalitions) {
+    params->until_error = 0;
+    params->coalitions = (uint64_t)json_integer_value(json_object_get(coalitions, "count"));
+    params->given[FDS__PLACE_until_error] = false;
+    params->given[FDS__PLACE_coalitions] = true;
+}
+
 fds_status fds__changing_params(const char *dir, const json_t *json, fds_params **out,
                                 fds_error *err) {
     const json_t *origin = json_object_get(json, "origin");
@@ -112,6 +119,8 @@ fds_status fds__changing_params(const char *dir, const json_t *json, fds_params 
             status = fds_params_set(params, *name, text_at(origin, *name), err);
     if (status == FDS_OK)
         status = fds_params_set(params, "data", text_at(origin, "path"), err);
+    if (params->until_error > 0) /* the number that it has led to stays */
+        fix_coalitions(params, json_object_get(json, "coalitions"));
     if (status == FDS_OK)
         *out = params;
     else

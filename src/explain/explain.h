@@ -85,6 +85,7 @@ typedef struct fds__fit_report {
     fds__fit_choice choice;
     char reason[320]; /* why this explainer; "": it was named */
     bool was_resumed; /* an earlier process began the fit */
+    fds__until until; /* wanted 0: the number of coalitions was given */
 } fds__fit_report;
 
 /* fds_fit, with its report as a struct; report may be NULL. */

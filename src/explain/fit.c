@@ -172,6 +172,10 @@ static fds_status revisit(fds__fit_job *f, fds_error *err) {
 static fds_status run_stages(fds__fit_job *f, fds_error *err) {
     TRY(run_stage(f, FDS__FIT_STAGE_UTILITIES, fds__fit_fill, err));
     TRY(run_stage(f, FDS__FIT_STAGE_VALUES, solve, err));
+    if (f->settings.until.wanted > 0)
+        TRY(fds__fit_measure_round(f, err));
+    if (f->needs_more)
+        return FDS_OK;
     if (!f->settings.is_bank)
         TRY(run_stage(f, FDS__FIT_STAGE_EXPLAINER, fds__fit_learn, err));
     TRY(run_stage(f, FDS__FIT_STAGE_CHECK, fds__fit_check_answers, err));
@@ -186,12 +190,15 @@ static fds_status run_fit(fds__fit_job *f, fds_error *err) {
         TRY(revisit(f, err));
     if (!f->is_done)
         TRY(run_stages(f, err));
+    if (f->needs_more)
+        return FDS_OK;
     TRY(fds__values_forget(f->dir, err));
     return fds__learn_forget(f->dir, err);
 }
 
-fds_status fds__fit(const char *dir, const fds_problem *problem, const fds_params *params,
-                    const fds_events *events, fds__fit_report *report, fds_error *err) {
+/* params->round becomes the number of coalitions of the next round, or 0 after the last one. */
+static fds_status run_round(const char *dir, const fds_problem *problem, fds_params *params,
+                            const fds_events *events, fds__fit_report *report, fds_error *err) {
     fds__fit_job f = {.dir = dir,
                       .problem = problem,
                       .params = params,
@@ -206,8 +213,26 @@ fds_status fds__fit(const char *dir, const fds_problem *problem, const fds_param
     fds_status status = run_fit(&f, err);
     f.report.probes = f.settings.probes;
     fds__fit_give_reason(&f.settings, &f.report);
-    if (status == FDS_OK && report)
-        *report = f.report;
+    for (int i = 0; i < FDS__FIT_STAGES && !f.is_done; i++)
+        f.report.seconds[i] += report->seconds[i];
+    params->round = f.needs_more ? f.settings.until.count : 0;
+    *report = f.report;
     fit_free(&f);
     return status;
+}
+
+fds_status fds__fit(const char *dir, const fds_problem *problem, const fds_params *params,
+                    const fds_events *events, fds__fit_report *report, fds_error *err) {
+    fds_params own = *params;
+    fds__fit_report r = {0};
+    if (own.until_error > 0)
+        TRY(fds__fit_round(dir, params, &own.round, err));
+    TRY(run_round(dir, problem, &own, events, &r, err));
+    const bool was_resumed = r.was_resumed;
+    while (own.round)
+        TRY(run_round(dir, problem, &own, events, &r, err));
+    r.was_resumed = was_resumed;
+    if (report)
+        *report = r;
+    return FDS_OK;
 }

@@ -38,6 +38,7 @@ typedef struct fds__fit_job {
     fds_ls_report strengths;
     fds__fit_report report;
     bool is_done;
+    bool needs_more; /* coalitions, for `until_error`: settings.until.count */
 } fds__fit_job;
 
 /* ---- fit_utilities.c ---- */
@@ -52,6 +53,14 @@ fds_status fds__fit_train_sub_models(fds__fit_job *f, fds_error *err);
 /* Values by the coalitions of one plan; errors may be NULL. */
 fds_status fds__fit_solve_plan(const fds__fit_job *f, const fds_plan *plan, double *values,
                                double *errors, fds_ls_report *strengths, fds_error *err);
+
+/* ---- fit_rounds.c: `until_error` ---- */
+
+/* The round that an earlier process had come to; 0: the first. */
+fds_status fds__fit_round(const char *dir, const fds_params *params, uint64_t *round,
+                          fds_error *err);
+/* Whether the values need more coalitions. */
+fds_status fds__fit_measure_round(fds__fit_job *f, fds_error *err);
 
 /* ---- fit_explainer.c ---- */
 

@@ -119,14 +119,15 @@ fds_status fds_fit(const char *dir, const fds_problem *problem, const fds_params
         return status;
     }
     parts[1] = json_pack(
-        "{s:I, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:b, s:o, s:I, s:o}", "sub_models",
+        "{s:I, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:b, s:o, s:I, s:o, s:o*}", "sub_models",
         (json_int_t)r.sub_models, problem->train->targets ? "service_r2" : "service_accuracy",
         fds__json_real(r.service_accuracy), "loss", fds__json_real(r.loss), "epochs",
         (json_int_t)r.epochs, "best_epoch", (json_int_t)r.best_epoch, "agreement",
         fds__json_real(r.agreement), "agreement_within_class", fds__json_real(r.within), "seconds",
         describe_seconds(r.seconds), "resumed", r.was_resumed, "run", fds__json_string(dir),
         "probes", (json_int_t)r.probes, "explainer_reason",
-        fds__json_string(r.reason[0] ? r.reason : NULL));
+        fds__json_string(r.reason[0] ? r.reason : NULL), "until_error",
+        r.until.wanted > 0 ? fds__until_json(&r.until) : NULL);
     return join(parts, 3, report, err);
 }
 
@@ -136,11 +137,12 @@ fds_status fds_fit_estimate(const fds_problem *problem, const fds_params *params
     json_t *parts[2];
     TRY(fds__fit_estimate(problem, params, events, &c, err));
     TRY(describe(problem, params, &parts[0], err));
-    parts[1] = json_pack("{s:I, s:o, s:I, s:I, s:o, s:o}", "sub_models", (json_int_t)c.sub_models,
-                         "seconds", describe_seconds(c.seconds), "memory", (json_int_t)c.memory,
-                         "disk", (json_int_t)c.disk, "accuracy",
-                         c.accuracy > 0 ? fds__json_real(c.accuracy) : json_null(), "accuracy_of",
-                         fds__json_string(c.accuracy_of));
+    parts[1] = json_pack(
+        "{s:I, s:o, s:I, s:I, s:o, s:o, s:o*}", "sub_models", (json_int_t)c.sub_models, "seconds",
+        describe_seconds(c.seconds), "memory", (json_int_t)c.memory, "disk", (json_int_t)c.disk,
+        "accuracy", c.accuracy > 0 ? fds__json_real(c.accuracy) : json_null(), "accuracy_of",
+        fds__json_string(c.accuracy_of), "until_error",
+        params->until_error > 0 ? json_pack("{s:f}", "wanted", params->until_error) : NULL);
     return join(parts, 2, report, err);
 }
 

@@ -68,6 +68,7 @@ fds_status fds_fit_part(const char *dir, const fds_problem *problem, const fds_p
     filling f = {0};
     double start_s = fds__now_s();
     TRY(fds__part_check(&part, err));
+    TRY(fds__until_refuse(params, err));
     fds_status status = open_filling(&f, dir, problem, params, events, err);
     if (status == FDS_OK)
         status = fill(&f, dir, part, events, err);
@@ -80,6 +81,7 @@ fds_status fds_fit_part(const char *dir, const fds_problem *problem, const fds_p
 fds_status fds_fit_serve(const fds_problem *problem, const fds_params *params,
                          const fds_events *events, fds_error *err) {
     filling f = {0};
+    TRY(fds__until_refuse(params, err));
     fds_status status = prepare(&f, problem, params, events, err);
     if (status == FDS_OK)
         status = fds__ranks_serve(f.utility, f.plans.all, FDS_STORE_F32, events, err);

@@ -63,6 +63,7 @@ typedef struct fds__fit_settings {
     size_t probes;    /* first rows of the plan, if only they answer; 0: all do, or a network */
     char reason[160]; /* why this explainer, if it was not named */
     size_t coalitions, validation_coalitions; /* to train on, to validate by */
+    fds__until until;                         /* of rounds with more of them */
     size_t validation_inputs;
     uint64_t plan_seed, seed;
     const uint64_t *keys; /* (players) of a run for changing data, which nests its plans; or NULL */
@@ -120,7 +121,7 @@ fds_status fds__fit_utility_create(const fds__fit_settings *settings, const fds_
 
 /* ---- bank_file.c ---- */
 
-enum { FDS__BANK_HEADER = 72, FDS__BANK_VERSION = 1 };
+enum { FDS__BANK_HEADER = 72, FDS__BANK_PLAN = 48, FDS__BANK_VERSION = 1 };
 
 /* One slot for each different coalition of the plan, in its order. The plan must outlive it. */
 typedef struct fds__bank_slots {
@@ -151,6 +152,11 @@ fds_status fds__bank_form(const fds_net *net, const fds__bank_slots *slots, uint
                           fds__record_form *form, fds_error *err);
 
 /* ---- bank_reuse.c ---- */
+
+/* Makes a bank of fewer coalitions of the same utility function, in its own place, one of this plan, with
+ * what it has. Does nothing to one of this plan, or if there is none. */
+fds_status fds__bank_extend(const char *path, const fds_utility *utility, const fds_plan *plan,
+                            fds_error *err);
 
 /* Takes the sub-models of coalitions of plan that another run's bank has into the file path. *records:
  * how many that has; *kept: how many of them the plan has. Does nothing if it does not exist. */

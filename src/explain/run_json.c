@@ -159,11 +159,15 @@ fds_status fds__run_record_describe(const fds__fit_settings *s, const fds_proble
                                     const fds_params *params, const fds_groups *groups,
                                     const fds_utility *utility, json_t **out, fds_error *err) {
     json_t *about;
+    bool has_rounds = params->until_error > 0;
     TRY(fds__json_parse("the utility function's parameters", utility->text, strlen(utility->text),
                         &about, err));
     json_t *coalitions = json_pack(
-        "{s:s, s:I, s:I, s:I}", "sampler", fds__sampler_name(s), "count", (json_int_t)s->coalitions,
-        "validation", (json_int_t)s->validation_coalitions, "seed", (json_int_t)s->plan_seed);
+        "{s:s, s:o*, s:o*, s:I, s:I, s:I}", "sampler", fds__sampler_name(s), "until_error",
+        has_rounds ? json_real(params->until_error) : NULL, "most",
+        has_rounds && params->coalitions ? json_integer((json_int_t)params->coalitions) : NULL,
+        "count", (json_int_t)s->coalitions, "validation", (json_int_t)s->validation_coalitions,
+        "seed", (json_int_t)s->plan_seed);
     /* differences are reported in this order: causes before their consequences */
     *out = json_pack("{s:s, s:i, s:s, s:s*, s:o, s:o, s:s, s:o, s:{s:I, s:I, s:s*}, s:o, s:b, s:o, "
                      "s:o, s:o, s:o}",
@@ -213,15 +217,16 @@ static json_t *describe_choice(const fds__fit_choice *c) {
 }
 
 static json_t *describe_results(const fds__fit_report *r, const fds_ls_report *strengths) {
-    return json_pack("{s:I, s:f, s:I, s:I, s:o, s:o, s:o, s:o*, s:o, s:o, s:o*}", "sub_models",
-                     (json_int_t)r->sub_models, "service_accuracy", r->service_accuracy, "epochs",
-                     (json_int_t)r->epochs, "best_epoch", (json_int_t)r->best_epoch, "loss",
-                     fds__json_real(r->loss), "agreement", fds__json_real(r->agreement), "within",
-                     fds__json_real(r->within), "energy",
+    return json_pack("{s:I, s:f, s:I, s:I, s:o, s:o, s:o, s:o*, s:o, s:o, s:o*, s:o*}",
+                     "sub_models", (json_int_t)r->sub_models, "service_accuracy",
+                     r->service_accuracy, "epochs", (json_int_t)r->epochs, "best_epoch",
+                     (json_int_t)r->best_epoch, "loss", fds__json_real(r->loss), "agreement",
+                     fds__json_real(r->agreement), "within", fds__json_real(r->within), "energy",
                      isfinite(r->energy) ? json_real(r->energy) : NULL, "seconds",
                      fds__fit_seconds_json(r->seconds), "least_squares",
                      describe_strengths(strengths), "choice",
-                     r->choice.is_measured ? describe_choice(&r->choice) : NULL);
+                     r->choice.is_measured ? describe_choice(&r->choice) : NULL, "until_error",
+                     r->until.wanted > 0 ? fds__until_json(&r->until) : NULL);
 }
 
 /* Files with checksums, where they are part of the run: what answers depend on, and what says how the
@@ -341,6 +346,23 @@ static fds_status check_folder(const char *dir, fds_error *err) {
     return status;
 }
 
+/* Of a fit with `until_error` the record may be of an earlier round, with fewer coalitions and, because
+ * of that, another explainer. True: it was, and is now as the description. */
+static bool take_round(json_t *record, const json_t *description) {
+    static const char *const follow[] = {"coalitions", "explainer", "keep_models"};
+    json_t *from = json_object_get(record, "coalitions"),
+           *to = json_object_get(description, "coalitions");
+    bool is_earlier =
+        json_object_get(to, "until_error") &&
+        json_equal(json_object_get(from, "until_error"), json_object_get(to, "until_error")) &&
+        json_integer_value(json_object_get(from, "count")) <
+            json_integer_value(json_object_get(to, "count"));
+    for (size_t i = 0; is_earlier && i < sizeof follow / sizeof *follow; i++)
+        is_earlier =
+            json_object_set(record, follow[i], json_object_get(description, follow[i])) == 0;
+    return is_earlier;
+}
+
 /* Copies from a description what may differ between fits with the same bits: where the data is.
  * False: out of memory. */
 static bool take_place(json_t *record, const json_t *description) {
@@ -374,6 +396,7 @@ fds_status fds__run_record_compare(const char *dir, const json_t *description,
     json_object_del(json, "results");
     json_object_del(json, "machine");
     bool is_whole = take_place(json, description);
+    *is_done &= !take_round(json, description);
     bool differs = is_whole && fds__json_difference(json, description, "run", text, sizeof text);
     json_decref(json);
     if (!is_whole)
@@ -510,6 +533,13 @@ static void read_results(const json_t *json, fds__run_record *r) {
         r->report.seconds[s] = real_at(seconds, fds__fit_stage_name((fds__fit_stage)s));
     r->strengths = read_strengths(json_object_get(results, "least_squares"));
     read_choice(json_object_get(results, "choice"), r);
+    const json_t *until = json_object_get(results, "until_error");
+    r->report.until =
+        (fds__until){.wanted = real_at(until, "wanted"),
+                     .most = (size_t)whole_at(until, "most"),
+                     .count = r->settings.coalitions,
+                     .error = real_at(until, "greatest"),
+                     .is_reached = json_is_true(json_object_get(until, "is_reached"))};
 }
 
 static fds_status read_groups(const char *path, const json_t *list, size_t players,

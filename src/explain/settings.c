@@ -85,15 +85,24 @@ static fds_status default_coalitions(const fds__fit_settings *s, const fds_probl
 
 static fds_status size_plan(fds__fit_settings *s, const fds_params *p, const fds_problem *problem,
                             size_t groups, fds_error *err) {
-    size_t count = (size_t)p->coalitions;
+    bool has_rounds = p->until_error > 0;
+    size_t count = has_rounds ? (size_t)p->round : (size_t)p->coalitions;
     if (!count)
         TRY(default_coalitions(s, problem, groups, &count, err));
+    if (has_rounds && !p->round)
+        count = fds__until_first(fds_players_count(problem->players), count);
+    if (has_rounds) {
+        fds__until_begin(&s->until, p, count, FDS__MAX_ROWS / 2);
+        count = s->until.count;
+    }
     size_t validation = even(MAX(count / VALIDATION_SHARE, (size_t)LEAST_VALIDATION));
     size_t most = fds__most_coalitions(s->sampler, fds_players_count(problem->players));
     if (count + validation > most) { /* a small game: all coalitions, a twentieth for validation */
         validation = even(MAX(most / VALIDATION_SHARE, (size_t)2));
         count = most > validation ? MIN(count, most - validation) : 0;
+        s->until.most = count;
     }
+    s->until.count = count;
     s->coalitions = count;
     s->validation_coalitions = validation;
     return FDS_OK;

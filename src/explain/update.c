@@ -34,6 +34,17 @@ static fds_status set_count(fds_params *fit, const char *name, uint64_t value, f
     return value ? fds_params_set(fit, name, text, err) : FDS_OK;
 }
 
+/* The first round has the coalitions of the run. */
+static void begin_rounds(fds__update *u) {
+    const json_t *coalitions = json_object_get(u->json, "coalitions");
+    fds_params *fit = u->fit;
+    fit->until_error = u->params->until_error;
+    fit->coalitions = u->params->coalitions;
+    fit->round = (uint64_t)json_integer_value(json_object_get(coalitions, "count"));
+    fit->given[FDS__PLACE_until_error] = true;
+    fit->given[FDS__PLACE_coalitions] = fit->coalitions > 0;
+}
+
 fds_status fds__update_open(fds__update *u, fds_error *err) {
     const fds_params *p = u->params;
     TRY(fds__run_record_json(u->dir, &u->json, err));
@@ -45,6 +56,8 @@ fds_status fds__update_open(fds__update *u, fds_error *err) {
     if (p->job == FDS__JOB_UPDATE) {
         TRY(set_count(u->fit, "inputs", p->inputs, err));
         TRY(set_count(u->fit, "coalitions", p->coalitions, err));
+        if (p->until_error > 0)
+            begin_rounds(u);
     }
     TRY(set_count(u->fit, "threads", p->threads, err));
     TRY(fds_fit_check(u->fit, err));
@@ -229,9 +242,12 @@ fds_status fds__update_report(const fds__update *u, json_t *more, char **report,
     fds_status status = fds__json_parse("report", *report, strlen(*report), &json, err);
     fds_text_free(*report);
     *report = NULL;
+    /* with `until_error` more than were announced */
+    json_int_t trained =
+        json_integer_value(json_object_get(json, "sub_models")) - (json_int_t)u->reused;
     bool is_whole =
         status == FDS_OK && fds__json_put(json, "reused", json_integer((json_int_t)u->reused)) &&
-        fds__json_put(json, "trained", json_integer((json_int_t)u->trained)) &&
+        fds__json_put(json, "trained", json_integer(trained)) &&
         fds__json_put(json, "reason", fds__json_string(u->reason[0] ? u->reason : NULL)) &&
         (!more || json_object_update(json, more) == 0);
     if (is_whole)
@@ -245,9 +261,13 @@ fds_status fds__update_report(const fds__update *u, json_t *more, char **report,
 static fds_status check(const fds_params *params, const char *dir, const char *out,
                         fds_error *err) {
     char path[FDS__PATH_MAX];
-    if (!params->add && !params->remove && !params->inputs && !params->coalitions)
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "nothing changes: give `add`, `remove`, `inputs` or `coalitions`");
+    if (!params->add && !params->remove && !params->inputs && !params->coalitions &&
+        !(params->until_error > 0))
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "nothing changes: give `add`, `remove`, `inputs`, `coalitions` or `until_error`");
+    if (fds_ranks_count() > 1)
+        TRY(fds__until_refuse(params, err));
     if (strcmp(dir, out) == 0)
         return fds__fail(err, FDS_ERR_USAGE, "%s cannot be updated in its own place", dir);
     TRY(fds__path_join(path, sizeof path, dir, FDS__RUN_JSON, err));

@@ -134,6 +134,34 @@ fds_status fds__check_training(const fds_params *params, const char *kind, bool 
     return FDS_OK;
 }
 
+fds_status fds__adjust_read(const char *text, fds_sampler sampler, fds_adjust *adjust,
+                            const char **name, const char **surrogate, fds_error *err) {
+    static const char *const words[] = {"none",   "shrink", "counts", "control",
+                                        "kernel", "entk",   NULL};
+    bool is_grouped = sampler == FDS_SAMPLER_GFDS || sampler == FDS_SAMPLER_GFDS_PLUS;
+    char hint[FDS__HINT];
+    if (!text)
+        text = !is_grouped ? "counts" : sampler == FDS_SAMPLER_GFDS ? "shrink" : "none";
+    bool is_knn = strncmp(text, "knn:", 4) == 0 && text[4] >= '1' && text[4] <= '9' &&
+                  strlen(text + 4) < 8 && strspn(text + 4, "0123456789") == strlen(text + 4);
+    *name = text;
+    *surrogate = is_knn || strcmp(text, "kernel") == 0 || strcmp(text, "entk") == 0 ? text : NULL;
+    *adjust = strcmp(text, "none") == 0      ? FDS_ADJUST_NONE
+              : strcmp(text, "shrink") == 0  ? FDS_ADJUST_SHRINK
+              : strcmp(text, "control") == 0 ? FDS_ADJUST_CONTROL
+                                             : FDS_ADJUST_COUNTS;
+    if (*adjust == FDS_ADJUST_COUNTS && !*surrogate && strcmp(text, "counts") != 0)
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "`adjust` must be none, shrink, counts, control, knn:K, kernel or entk (got %.60s)%s",
+            text, fds__hint(text, words, hint));
+    if (is_grouped && *adjust >= FDS_ADJUST_COUNTS)
+        return fds__fail(
+            err, FDS_ERR_USAGE,
+            "`adjust` %s does not apply where whole groups are players; use none or shrink", text);
+    return FDS_OK;
+}
+
 /* ---- how many coalitions ---- */
 
 /* Seconds in which one core trains a sub-model on half of the players' samples and asks it about the
@@ -386,9 +414,9 @@ json_t *fds__game_json(const fds__game *g, bool is_filled) {
         return NULL;
     return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o}", "utility",
                      fds__json_string(g->kind), "coalitions", (json_int_t)c->coalitions, "missing",
-                     (json_int_t)c->missing, "disk", (json_int_t)c->disk, "disk_free",
-                     (json_int_t)c->disk_free, "memory", (json_int_t)c->memory, "seconds",
-                     is_filled ? fds__json_real(g->seconds) : json_null(), "table",
+                     (json_int_t)(g->earlier + c->missing), "disk", (json_int_t)c->disk,
+                     "disk_free", (json_int_t)c->disk_free, "memory", (json_int_t)c->memory,
+                     "seconds", is_filled ? fds__json_real(g->seconds) : json_null(), "table",
                      fds__json_string(g->dir[0] && !g->is_temporary ? g->dir : NULL), "parameters",
                      parameters ? parameters : json_null());
 }
@@ -397,7 +425,7 @@ fds_status fds__game_fill(fds__game *g, const fds_plan *plan, unsigned threads,
                           const fds_events *events, fds_error *err) {
     double start_s = fds__now_s();
     fds_status status = fds_table_fill(g->table, plan, threads, events, err);
-    g->seconds = fds__now_s() - start_s;
+    g->seconds = (g->earlier ? g->seconds : 0) + fds__now_s() - start_s;
     fds_table_cost now;
     if (status != FDS_ERR_CANCELLED || g->is_temporary ||
         fds_table_estimate(g->table, plan, threads, &now, NULL) != FDS_OK)
@@ -458,65 +486,4 @@ fds_status fds__plan_ends(size_t players, fds_plan **out, fds_error *err) {
     TRY(fds__plan_blank(players, 2, out, err));
     fds__coalition_complement(fds__plan_bits(*out, 0), players, fds__plan_bits(*out, 1));
     return FDS_OK;
-}
-
-/* ---- labels ---- */
-
-bool fds__labels_describe(const fds__labels *labels, const fds_params *params, bool is_known,
-                          json_t *about) {
-    double empty = is_known ? labels->empty : NAN, full = is_known ? labels->full : NAN;
-    if (labels->aim.targets)
-        return fds__json_put(about, "score", json_string(fds__choice(params, score))) &&
-               fds__json_put(about, "mean_squared_error",
-                             fds__json_real(is_known ? labels->error : NAN)) &&
-               fds__json_put(about, "utility_with_none", fds__json_real(empty)) &&
-               fds__json_put(about, "utility_with_all", fds__json_real(full));
-    if (labels->service &&
-        !fds__json_put(about, "service_probs", fds__json_string(params->service_probs)))
-        return false;
-    return fds__json_put(about, "correctly_classified",
-                         is_known ? json_integer((json_int_t)labels->right) : json_null()) &&
-           fds__json_put(about, "probability_with_none", fds__json_real(empty)) &&
-           fds__json_put(about, "probability_with_all", fds__json_real(full));
-}
-
-void fds__label_result(const fds_problem *problem, bool use_truth, const double *empty,
-                       const double *full, fds__labels *out) {
-    uint32_t classes = problem->train->classes;
-    assert(!problem->train->targets);
-    out->right = 0;
-    out->empty = out->full = 0;
-    for (size_t i = 0; i < problem->test_count; i++) {
-        uint32_t truth = problem->test_labels[i];
-        out->labels[i] = truth;
-        if (!full)
-            continue;
-        const double *answers = out->service ? out->service : full;
-        uint32_t predicted = fds__argmax(answers + i * classes, classes);
-        out->right += predicted == truth;
-        out->predicted[i] = predicted;
-        out->labels[i] = use_truth ? truth : predicted;
-        out->empty += empty[i * classes + out->labels[i]] / (double)problem->test_count;
-        out->full += full[i * classes + out->labels[i]] / (double)problem->test_count;
-    }
-}
-
-enum { FEWEST_TESTS = 20 }; /* to say that a model is poor */
-
-void fds__labels_warn(const fds_problem *problem, const fds__labels *labels,
-                      const fds_events *events) {
-    size_t most = 0;
-    for (uint32_t c = 0; c < problem->train->classes; c++) {
-        size_t count = 0;
-        for (size_t i = 0; i < problem->test_count; i++)
-            count += problem->test_labels[i] == c;
-        most = MAX(most, count);
-    }
-    bool is_telling = problem->test_count >= FEWEST_TESTS && most < problem->test_count;
-    if (is_telling && labels->right <= most && !labels->service)
-        fds__log(events, FDS_LOG_WARNING,
-                 "the model of all players classifies %zu of %zu test samples correctly, and the "
-                 "commonest label alone %zu: values of such a model say little. Another `model` or "
-                 "`utility`, more epochs or a higher `lr` may help",
-                 labels->right, problem->test_count, most);
 }

@@ -31,8 +31,18 @@ typedef struct {
     fds__labels labels;
     double *ends; /* (2, tests, classes): of no and of all players */
     double noise; /* variance of a program's answers; 0: it has none */
+    fds__until until;
     fds_ls_report report;
 } job;
+
+static void labels_free(job *j) {
+    fds__free(j->labels.labels);
+    fds__free(j->labels.predicted);
+    fds__aim_free(&j->labels.aim);
+    fds__free(j->ends);
+    j->labels.labels = j->labels.predicted = NULL;
+    j->ends = NULL;
+}
 
 static void job_free(job *j) {
     fds__game_close(&j->game);
@@ -40,11 +50,8 @@ static void job_free(job *j) {
     fds_plan_free(j->plan);
     fds_plan_free(j->values_plan);
     fds_groups_free(j->groups);
-    fds__free(j->labels.labels);
-    fds__free(j->labels.predicted);
-    fds__aim_free(&j->labels.aim);
+    labels_free(j);
     fds__free(j->labels.service);
-    fds__free(j->ends);
 }
 
 static unsigned threads(const job *j) { return (unsigned)j->params->threads; }
@@ -67,34 +74,6 @@ static fds_status read_sampler(job *j, fds_error *err) {
                          "must be gfds or gfds+",
                          fds__choice(p, sampler));
     return j->is_exact ? FDS_OK : fds__check_even(p, j->sampler, err);
-}
-
-fds_status fds__adjust_read(const char *text, fds_sampler sampler, fds_adjust *adjust,
-                            const char **name, const char **surrogate, fds_error *err) {
-    static const char *const words[] = {"none",   "shrink", "counts", "control",
-                                        "kernel", "entk",   NULL};
-    bool is_grouped = sampler == FDS_SAMPLER_GFDS || sampler == FDS_SAMPLER_GFDS_PLUS;
-    char hint[FDS__HINT];
-    if (!text)
-        text = !is_grouped ? "counts" : sampler == FDS_SAMPLER_GFDS ? "shrink" : "none";
-    bool is_knn = strncmp(text, "knn:", 4) == 0 && text[4] >= '1' && text[4] <= '9' &&
-                  strlen(text + 4) < 8 && strspn(text + 4, "0123456789") == strlen(text + 4);
-    *name = text;
-    *surrogate = is_knn || strcmp(text, "kernel") == 0 || strcmp(text, "entk") == 0 ? text : NULL;
-    *adjust = strcmp(text, "none") == 0      ? FDS_ADJUST_NONE
-              : strcmp(text, "shrink") == 0  ? FDS_ADJUST_SHRINK
-              : strcmp(text, "control") == 0 ? FDS_ADJUST_CONTROL
-                                             : FDS_ADJUST_COUNTS;
-    if (*adjust == FDS_ADJUST_COUNTS && !*surrogate && strcmp(text, "counts") != 0)
-        return fds__fail(
-            err, FDS_ERR_USAGE,
-            "`adjust` must be none, shrink, counts, control, knn:K, kernel or entk (got %.60s)%s",
-            text, fds__hint(text, words, hint));
-    if (is_grouped && *adjust >= FDS_ADJUST_COUNTS)
-        return fds__fail(
-            err, FDS_ERR_USAGE,
-            "`adjust` %s does not apply where whole groups are players; use none or shrink", text);
-    return FDS_OK;
 }
 
 static fds_status read_adjust(job *j, fds_error *err) {
@@ -139,6 +118,8 @@ static fds_status check(job *j, fds_error *err) {
         return fds__fail(err, FDS_ERR_USAGE,
                          "`method` must be ls or exact for Shapley values (got %.60s)", method);
     TRY(fds__params_check(p, method, NULL, err));
+    if (fds_ranks_count() > 1)
+        TRY(fds__until_refuse(p, err));
     TRY(read_sampler(j, err));
     TRY(read_adjust(j, err));
     TRY(read_target(j, err));
@@ -185,14 +166,10 @@ static fds_status sample(const job *j, size_t count, fds_plan **out, fds_error *
 }
 
 static fds_status sample_plans(job *j, fds_error *err) {
-    size_t n = players(j), count = (size_t)j->params->coalitions;
+    size_t n = players(j), count = j->until.count;
     if (n == 1)
         return fds__fail(err, FDS_ERR_USAGE,
                          "there is only one player, and nothing to sample: use `method` exact");
-    const fds__utility_params p = fds__utility_params_of(j->problem, j->params, j->game.kind);
-    if (!count)
-        TRY(fds__default_coalitions(j->problem, &p, j->sampler, j->problem->test_count, &count,
-                                    err));
     fds_status status = sample(j, count, &j->plan, err);
     if (status == FDS_ERR_LIMIT && err)
         return fds__fail(err, status, "`coalitions` %zu: %s", count, err->text);
@@ -207,9 +184,26 @@ static fds_status sample_plans(job *j, fds_error *err) {
     return sample(j, MIN(count, fds__most_coalitions(j->sampler, n)), &j->values_plan, err);
 }
 
+/* The number of coalitions, or where it begins. */
+static fds_status count_coalitions(job *j, fds_error *err) {
+    const fds_params *p = j->params;
+    const fds__utility_params utility = fds__utility_params_of(j->problem, p, j->game.kind);
+    size_t count = p->until_error > 0 ? 0 : (size_t)p->coalitions;
+    if (!count)
+        TRY(fds__default_coalitions(j->problem, &utility, j->sampler, j->problem->test_count,
+                                    &count, err));
+    j->until.count = count;
+    if (p->until_error > 0)
+        fds__until_begin(&j->until, p, fds__until_first(players(j), count),
+                         fds__most_coalitions(j->sampler, players(j)));
+    return FDS_OK;
+}
+
 static fds_status make_plans(job *j, fds_error *err) {
-    if (!j->is_exact)
+    if (!j->is_exact) {
+        TRY(count_coalitions(j, err));
         return sample_plans(j, err);
+    }
     fds_status status =
         fds_plan_exact(j->sampler, players(j), j->is_grouped ? j->groups : NULL, &j->plan, err);
     if (status == FDS_ERR_LIMIT && err)
@@ -245,20 +239,27 @@ static void name_surrogate(const char *table, const char *kind, char out[FDS__PA
              kind + word + (kind[word] == ':'));
 }
 
-static fds_status open_games(job *j, const char *table, bool is_look, fds_error *err) {
-    char beside[FDS__PATH_MAX];
-    TRY(fds__game_open(&j->game, j->problem, j->params, table, is_look, j->events, err));
+/* What this round takes. */
+static fds_status estimate_games(job *j, fds_error *err) {
     TRY(fds_table_estimate(j->game.table, j->plan, threads(j), &j->game.cost, err));
     if (!j->surrogate.kind)
         return FDS_OK;
-    if (table)
-        name_surrogate(table, j->surrogate.kind, beside);
-    TRY(fds__game_open(&j->surrogate, j->problem, j->params, table ? beside : NULL, is_look,
-                       j->events, err));
     TRY(fds_table_estimate(j->surrogate.table, surrogate_plan(j), threads(j), &j->surrogate.cost,
                            err));
     j->surrogate.cost.disk_free -= MIN(j->game.cost.disk, j->surrogate.cost.disk_free);
     return FDS_OK;
+}
+
+static fds_status open_games(job *j, const char *table, bool is_look, fds_error *err) {
+    char beside[FDS__PATH_MAX];
+    TRY(fds__game_open(&j->game, j->problem, j->params, table, is_look, j->events, err));
+    if (!j->surrogate.kind)
+        return estimate_games(j, err);
+    if (table)
+        name_surrogate(table, j->surrogate.kind, beside);
+    TRY(fds__game_open(&j->surrogate, j->problem, j->params, table ? beside : NULL, is_look,
+                       j->events, err));
+    return estimate_games(j, err);
 }
 
 static fds_status fill_games(job *j, fds_error *err) {
@@ -388,10 +389,11 @@ static json_t *json_sampling(const job *j) {
     if (j->is_exact)
         return json_null();
     const char *sampler = j->params->sampler < 0 ? "leverage" : fds__choice(j->params, sampler);
-    return json_pack("{s:s, s:I, s:b, s:I, s:o}", "sampler", sampler, "coalitions",
+    return json_pack("{s:s, s:I, s:b, s:I, s:o, s:o*}", "sampler", sampler, "coalitions",
                      (json_int_t)(fds_plan_rows(j->plan) - 2), "is_paired",
                      fds_plan_is_paired(j->plan), "draw", (json_int_t)j->params->draw, "adjust",
-                     fds__json_string(j->adjust_name));
+                     fds__json_string(j->adjust_name), "until_error",
+                     j->until.wanted > 0 ? json_pack("{s:f}", "wanted", j->until.wanted) : NULL);
 }
 
 static json_t *json_groups(const job *j) {
@@ -434,25 +436,6 @@ static json_t *describe_result(const job *j) {
     return fds__json_keep_if(about, is_whole);
 }
 
-void fds__label_predictions(const fds_problem *problem, const fds__labels *labels,
-                            const double *ends, fds_result *r) {
-    size_t classes = problem->train->classes, tests = problem->test_count,
-           each = r->predictions / tests;
-    for (size_t k = 0; !r->is_mean && k < r->predictions; k++) {
-        size_t x = k / each;
-        r->samples[k] = problem->tests[x];
-        r->labels[k] = each > 1 ? (uint32_t)(k % each) : labels->labels[x];
-        r->truth[k] = problem->test_labels[x];
-        if (!ends)
-            continue;
-        r->predicted[k] = labels->predicted[x];
-        r->empty[k] = ends[x * classes + r->labels[k]];
-        r->full[k] = ends[(tests + x) * classes + r->labels[k]];
-        r->confidence[k] = labels->service ? labels->service[x * classes + r->predicted[k]]
-                                           : ends[(tests + x) * classes + r->predicted[k]];
-    }
-}
-
 static fds_status fill_result(job *j, fds_result *r, fds_error *err) {
     fds_ls_report of_mean;
     r->is_mean = j->is_mean;
@@ -467,8 +450,6 @@ static fds_status fill_result(job *j, fds_result *r, fds_error *err) {
         TRY(solve(j, j->is_all ? NULL : j->labels.labels, false, r->predictions, r->values,
                   r->errors, &j->report, err));
     }
-    if (!j->is_exact)
-        warn_of_ridge(j);
     if (is_regression(j))
         TRY(fds__aim_predictions(j->problem, &j->labels, j->use_truth, j->ends, r, err));
     else
@@ -488,28 +469,71 @@ static fds_status prepare(job *j, const char *table, bool is_look, fds_error *er
     return open_games(j, table, is_look, err);
 }
 
-static fds_status run(job *j, const char *table, fds_result **out, fds_error *err) {
-    fds_result *r;
-    TRY(prepare(j, table, false, err));
+/* The values by the coalitions of this round, and by providers where samples are players. */
+static fds_status run_round(job *j, fds_result **out, fds_error *err) {
     TRY(fill_games(j, err));
     TRY(fds__utility_noise(j->game.utility, j->game.table, j->plan, j->events, &j->noise, err));
     TRY(find_labels(j, err));
-    TRY(fds__problem_result(j->problem, j->is_exact ? "exact" : "ls", columns(j), &r, err));
-    fds_status status = fill_result(j, r, err);
-    if (status == FDS_OK && j->problem->by_points)
-        status = fds__result_by_provider(&r, err);
-    if (status == FDS_OK)
-        *out = r;
-    else
-        fds_result_free(r);
-    return status;
+    TRY(fds__problem_result(j->problem, j->is_exact ? "exact" : "ls", columns(j), out, err));
+    TRY(fill_result(j, *out, err));
+    return j->problem->by_points ? fds__result_by_provider(out, err) : FDS_OK;
+}
+
+/* Whether errors are small enough, or there can be no more coalitions. */
+static fds_status is_last_round(job *j, const fds_result *r, bool *is_last, fds_error *err) {
+    OWNED double *greatest = NULL;
+    *is_last = j->until.wanted == 0;
+    if (*is_last)
+        return FDS_OK;
+    TRY(NEW(greatest, r->predictions, err));
+    for (size_t k = 0; k < r->predictions; k++)
+        greatest[k] = fds__until_greatest(r->errors + k * r->players, r->players, 1);
+    *is_last =
+        fds__until_measure(&j->until, greatest, r->predictions, j->report.ridge > 0, j->events);
+    return *is_last && !fds__json_put(json_object_get(r->about, "sampling"), "until_error",
+                                      fds__until_json(&j->until))
+               ? fds__fail_json(err)
+               : FDS_OK;
+}
+
+/* More coalitions; what was computed stays in the tables. */
+static fds_status begin_round(job *j, fds_error *err) {
+    fds_plan_free(j->plan);
+    fds_plan_free(j->values_plan);
+    j->plan = j->values_plan = NULL;
+    labels_free(j);
+    j->game.earlier += j->game.cost.missing;
+    j->surrogate.earlier += j->surrogate.cost.missing;
+    TRY(sample_plans(j, err));
+    return estimate_games(j, err);
+}
+
+static fds_status run(job *j, const char *table, fds_result **out, fds_error *err) {
+    bool is_last = false;
+    TRY(prepare(j, table, false, err));
+    while (!is_last) {
+        fds_result_free(*out);
+        *out = NULL;
+        if (j->until.rounds)
+            TRY(begin_round(j, err));
+        TRY(run_round(j, out, err));
+        TRY(is_last_round(j, *out, &is_last, err));
+    }
+    if (!j->is_exact)
+        warn_of_ridge(j);
+    return FDS_OK;
 }
 
 fds_status fds_shapley(const fds_problem *problem, const fds_params *params, const char *table,
                        const fds_events *events, fds_result **out, fds_error *err) {
     job j = {.problem = problem, .params = params, .events = events};
-    fds_status status = run(&j, table, out, err);
+    fds_result *result = NULL;
+    fds_status status = run(&j, table, &result, err);
     job_free(&j);
+    if (status == FDS_OK)
+        *out = result;
+    else
+        fds_result_free(result);
     return status;
 }
 
@@ -521,6 +545,7 @@ static fds_status fill_part(job *j, const char *table, fds_part part, char **rep
         return fds__fail(err, FDS_ERR_USAGE,
                          "`utilities` has no parts: nothing is trained for them");
     TRY(fds__part_check(&part, err));
+    TRY(fds__until_refuse(j->params, err));
     TRY(check(j, err));
     TRY(make_groups(j, err));
     TRY(make_plans(j, err));

@@ -21,6 +21,8 @@
  *   table.c       the table of utilities on disk; table.h lists its files
  *   games.c       a utility function with its table; checks of parameters
  *   export.c      the game in files for other programs
+ *   labels.c      which labels values are for
+ *   until.c       how many coalitions values need for a standard error
  *   service.c     predictions of a service model that was trained elsewhere
  *   shapley.c     Shapley values of a problem
  *   targets.c     regression: the score of a prediction, and targets in results
@@ -305,6 +307,9 @@ fds_status fds__check_even(const fds_params *params, fds_sampler sampler, fds_er
  * where there is none. */
 fds_status fds__check_training(const fds_params *params, const char *kind, bool has_network,
                                bool has_training, fds_error *err);
+/* "none", "shrink", "counts", or a surrogate with "counts"; text NULL: the default of a sampler. */
+fds_status fds__adjust_read(const char *text, fds_sampler sampler, fds_adjust *adjust,
+                            const char **name, const char **surrogate, fds_error *err);
 /* How many coalitions a sampler can draw: leverage repeats none. */
 size_t fds__most_coalitions(fds_sampler sampler, size_t players);
 /* How many are drawn unless the caller says: 20 per player, at least 1,000, and up to 4,096 if
@@ -322,12 +327,36 @@ fds_status fds__groups_for(const fds_problem *problem, const char *by,
                            const fds__utility_params *params, const fds_events *events,
                            fds_groups **out, fds_error *err);
 
+/* ---- until.c: coalitions are added until errors are small enough ---- */
+
+typedef struct fds__until {
+    double wanted;      /* `until_error`; 0: the number of coalitions is fixed */
+    size_t count, most; /* coalitions of this round, and of the last one */
+    size_t rounds;      /* measured so far */
+    double error;       /* measured: in 95 of 100 predictions no standard error is above it */
+    bool is_reached;
+} fds__until;
+
+/* Coalitions of the first round, where a fixed number would usually be so many. */
+size_t fds__until_first(size_t players, size_t usual);
+void fds__until_begin(fds__until *until, const fds_params *params, size_t first, size_t most);
+/* The greatest of a prediction's errors: (players) at this stride. */
+double fds__until_greatest(const double *errors, size_t players, size_t stride);
+/* From the greatest error of each prediction, which it sorts: whether this was the last round; else
+ * count is that of the next. is_ridged: errors are too small, because coalitions are few. */
+bool fds__until_measure(fds__until *until, double *greatest, size_t predictions, bool is_ridged,
+                        const fds_events *events);
+json_t *fds__until_json(const fds__until *until);
+/* FDS_ERR_USAGE where several processes would have to agree on a number that none of them knows. */
+fds_status fds__until_refuse(const fds_params *params, fds_error *err);
+
 /* A utility function, and the table of its answers. */
 typedef struct fds__game {
     const char *kind; /* the caller's; NULL: none */
     fds_utility *utility;
     fds_table *table;
     fds_table_cost cost; /* before it was filled */
+    size_t earlier;      /* computed in earlier rounds of `until_error` */
     double seconds;      /* of filling; before that, of making the utility function */
     char dir[FDS__PATH_MAX];
     bool is_temporary; /* closing the game removes the folder */
@@ -461,9 +490,6 @@ fds_status fds__aim_predictions(const fds_problem *problem, const fds__labels *l
 
 /* ---- shapley.c ---- */
 
-/* "none", "shrink", "counts", or a surrogate with "counts"; text NULL: the default of a sampler. */
-fds_status fds__adjust_read(const char *text, fds_sampler sampler, fds_adjust *adjust,
-                            const char **name, const char **surrogate, fds_error *err);
 /* The checks that need no problem. */
 fds_status fds__shapley_check(const fds_params *params, fds_error *err);
 fds_status fds__shapley_estimate(const fds_problem *problem, const fds_params *params,
