@@ -209,8 +209,8 @@ fds_status fds__update_reuse(fds__update *u, const char *into, fds_error *err) {
     if (kept) { /* before the table: a record there without its sub-model would be trained again */
         TRY(fds__path_join(path, sizeof path, into, FDS__RUN_BANK, err));
         TRY(fds__path_join(old, sizeof old, u->dir, FDS__RUN_BANK, err));
-        TRY(fds__bank_reuse(path, old, u->utility, kept, &u->map, &u->models, &u->models_kept,
-                            err));
+        TRY(fds__bank_reuse(path, old, u->utility, kept, &u->map, u->events, &u->models,
+                            &u->models_kept, err));
     }
     return fds__table_reuse(u->table, u->plans.all, u->from, &u->map, false, u->events, &u->reused,
                             err);
