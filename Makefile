@@ -123,6 +123,7 @@ test-kill: all
 		$(CURDIR)/tests/data/mnist --players 30 --inputs 200 --coalitions 600 --explainer cnn \
 		--explainer-epochs 20 --patience 0 --threads 2 --quiet -o run
 	@FDS_TEST_DATA=$(CURDIR)/tests/data python3 -B tests/serve/test_kill.py build/cli/fds --step 1 --random 200
+	@FDS_TEST_DATA=$(CURDIR)/tests/data python3 -B tests/cli/test_update_faults.py build/cli/fds --step 1
 
 coverage:
 	@scripts/deps coverage

@@ -110,6 +110,8 @@ static bool is_value(const char *word) {
 }
 
 static fds_status assign(const option *o, const char *value, cli_args *args, fds_error *err) {
+    if (!o->own && !is_flag(o) && strchr(value, '\n'))
+        return cli_fail(err, FDS_ERR_USAGE, "--%s: the value has a line break; remove it", o->name);
     if (!o->own)
         return fds_params_set(args->params, o->param.name, is_flag(o) ? "true" : value, err);
     void *field = (char *)args + o->own->at;

@@ -14,13 +14,30 @@ typedef struct {
 
 static fds_status check_features(const fds_dataset *first, const fds_dataset *part,
                                  fds_error *err) {
-    TRY(fds__dataset_check_pair(first, part, err));
-    for (uint32_t c = 0; first->feature_names && c < first->shape.channels; c++)
+    const fds_shape a = first->shape, b = part->shape;
+    const uint32_t named = MIN(a.channels, b.channels);
+    for (uint32_t c = 0; first->feature_names && c < named; c++)
         if (!part->feature_names || strcmp(first->feature_names[c], part->feature_names[c]) != 0)
             return fds__fail(err, FDS_ERR_SHAPE, "%s: feature %u is \"%.60s\", but in %s \"%.60s\"",
                              part->source, c,
                              part->feature_names ? part->feature_names[c] : "without a name",
                              first->source, first->feature_names[c]);
+    if (first->feature_names && a.channels != b.channels)
+        return fds__fail(err, FDS_ERR_SHAPE, "%s has %u features, but %s has %u", part->source,
+                         b.channels, first->source, a.channels);
+    if (!fds__shape_equal(a, b))
+        return fds__fail(err, FDS_ERR_SHAPE,
+                         "%s: samples are %u x %u x %u, but those of %s are %u x %u x %u",
+                         part->source, b.channels, b.height, b.width, first->source, a.channels,
+                         a.height, a.width);
+    if (!first->bytes != !part->bytes)
+        return fds__fail(err, FDS_ERR_SHAPE, "%s: samples are %s, but those of %s are %s",
+                         part->source, part->bytes ? "bytes" : "floats", first->source,
+                         first->bytes ? "bytes" : "floats");
+    if (!first->targets != !part->targets)
+        return fds__fail(err, FDS_ERR_SHAPE, "%s: samples have %s, but those of %s have %s",
+                         part->source, part->targets ? "targets" : "labels", first->source,
+                         first->targets ? "targets" : "labels");
     if (!first->provider_ids != !part->provider_ids)
         return fds__fail(err, FDS_ERR_SHAPE, "%s names %s, but %s does%s", part->source,
                          part->provider_ids ? "providers" : "no providers", first->source,

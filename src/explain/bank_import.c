@@ -72,20 +72,21 @@ static fds_status take_record(void *context, uint64_t number, const uint8_t *rec
                      m->from, number, at, m->file.path);
 }
 
-static fds_status merge(importer *m, fds__file *from, fds__record_form *form, fds_error *err) {
+static fds_status merge(importer *m, fds__file *from, fds__record_form *form,
+                        const fds_events *events, fds_error *err) {
     m->form = form;
     TRY(NEW(m->is_good, form->records, err));
     TRY(NEW(m->record, form->record_size, err));
     form->context = m;
     form->take = note_record;
-    TRY(fds__record_repair(&m->file, form, NULL, err));
+    TRY(fds__record_repair(&m->file, form, events, err));
     form->take = take_record;
-    return fds__record_read_all(from, form, err);
+    return fds__record_read_all(from, form, events, err);
 }
 
 /* Into the file path, from one that is open and locked. */
-static fds_status import_file(const char *path, fds__file *from, fds__imported *out,
-                              fds_error *err) {
+static fds_status import_file(const char *path, fds__file *from, const fds_events *events,
+                              fds__imported *out, fds_error *err) {
     fds__record_form form;
     importer m = {.from = from->path, .out = out};
     TRY(fds__bank_read_form(from, &form, err));
@@ -94,7 +95,7 @@ static fds_status import_file(const char *path, fds__file *from, fds__imported *
     TRY(fds__file_open(&m.file, path, FDS__ACCESS_CREATE, err));
     fds_status status = fds__file_lock(&m.file, path, err);
     if (status == FDS_OK)
-        status = merge(&m, from, &form, err);
+        status = merge(&m, from, &form, events, err);
     fds_status synced = fds__file_sync(&m.file, status == FDS_OK ? err : NULL);
     fds__file_close(&m.file);
     fds__free(m.is_good);
@@ -102,13 +103,13 @@ static fds_status import_file(const char *path, fds__file *from, fds__imported *
     return status == FDS_OK ? synced : status;
 }
 
-fds_status fds__bank_import(const char *path, const char *from, fds__imported *out,
-                            fds_error *err) {
+fds_status fds__bank_import(const char *path, const char *from, const fds_events *events,
+                            fds__imported *out, fds_error *err) {
     fds__file file;
     if (!fds__path_exists(from))
         return FDS_OK;
     TRY(fds__lock_source(from, from, &file, err)); /* a bank is its own lock */
-    fds_status status = import_file(path, &file, out, err);
+    fds_status status = import_file(path, &file, events, out, err);
     fds__file_close(&file);
     return status;
 }
@@ -137,7 +138,7 @@ fds_status fds__bank_describe(const char *path, json_t **out, fds_error *err) {
     form.take = count_record;
     form.context = &records;
     if (status == FDS_OK && form.records)
-        status = fds__record_read_all(&file, &form, err);
+        status = fds__record_read_all(&file, &form, NULL, err);
     fds__file_close(&file);
     TRY(status);
     *out = json_pack("{s:I, s:I, s:I}", "records", records, "slots", (json_int_t)form.records,

@@ -40,7 +40,8 @@ static bool is_same_network(const copier *c) {
            memcmp(c->old.header + 40, c->form.header + 40, 8) == 0;
 }
 
-static fds_status copy(copier *c, const fds__reuse *map, fds_error *err) {
+static fds_status copy(copier *c, const fds__reuse *map, const fds_events *events, fds_error *err) {
+    const double start_s = fds__now_s();
     const size_t players = fds_plan_players(c->slots.plan), size = c->form.record_size;
     for (size_t slot = 0; slot < c->slots.count; slot++) {
         const uint64_t *coalition = fds_plan_coalition(c->slots.plan, c->slots.first[slot]);
@@ -55,12 +56,15 @@ static fds_status copy(copier *c, const fds__reuse *map, fds_error *err) {
         fds__put64(c->record, fds_coalition_id(coalition, players));
         fds__record_seal(c->record, size);
         TRY(fds__file_write_at(&c->to, c->record, size, fds__record_offset(&c->form, slot), err));
+        TRY(fds__report(events, "reuse", "kept sub-models", slot + 1, c->slots.count, start_s,
+                        err));
     }
     return fds__file_sync(&c->to, err);
 }
 
 static fds_status merge(copier *c, const char *path, const char *from, const fds_utility *utility,
-                        const fds_plan *plan, const fds__reuse *map, fds_error *err) {
+                        const fds_plan *plan, const fds__reuse *map, const fds_events *events,
+                        fds_error *err) {
     const fds_net *net = fds__utility_network(utility);
     TRY(fds__lock_source(from, from, &c->from, err)); /* a bank is its own lock */
     TRY(fds__bank_slots_init(&c->slots, net, plan, err));
@@ -72,25 +76,25 @@ static fds_status merge(copier *c, const char *path, const char *from, const fds
     c->old.take = note_old;
     c->form.take = note_new;
     c->old.context = c->form.context = c;
-    TRY(fds__record_read_all(&c->from, &c->old, err));
+    TRY(fds__record_read_all(&c->from, &c->old, events, err));
     TRY(RESERVE(c->is_good, c->slots.count, 1, err));
     TRY(RESERVE(c->bits, fds_coalition_words(map->from_players), 1, err));
     TRY(RESERVE(c->record, c->form.record_size, 1, err));
     TRY(fds__file_open(&c->to, path, FDS__ACCESS_CREATE, err));
     TRY(fds__file_lock(&c->to, path, err));
-    TRY(fds__record_repair(&c->to, &c->form, NULL, err));
-    return copy(c, map, err);
+    TRY(fds__record_repair(&c->to, &c->form, events, err));
+    return copy(c, map, events, err);
 }
 
 fds_status fds__bank_reuse(const char *path, const char *from, const fds_utility *utility,
-                           const fds_plan *plan, const fds__reuse *map, size_t *records,
-                           size_t *kept, fds_error *err) {
+                           const fds_plan *plan, const fds__reuse *map, const fds_events *events,
+                           size_t *records, size_t *kept, fds_error *err) {
     copier c = {.slots = {0}};
     *records = *kept = 0;
     if (!fds__path_exists(from))
         return FDS_OK;
     c.from.fd = c.to.fd = -1;
-    fds_status status = merge(&c, path, from, utility, plan, map, err);
+    fds_status status = merge(&c, path, from, utility, plan, map, events, err);
     *records = c.index.count;
     *kept = c.kept;
     fds__file_close(&c.from);

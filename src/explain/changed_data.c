@@ -38,7 +38,10 @@ static fds_status open_source(changing *c, const char *path, fds_error *err) {
     if (c->count == MOST_SOURCES)
         return fds__fail(err, FDS_ERR_LIMIT, "at most %d sources of data: join some files",
                          MOST_SOURCES);
-    TRY(fds_data_open(path, c->u->fit, c->u->events, &c->parts[c->count], &test, err));
+    fds_params how = *c->u->fit;
+    if (c->count) /* only its samples are added */
+        how.test_file = NULL;
+    TRY(fds_data_open(path, &how, c->u->events, &c->parts[c->count], &test, err));
     fds_dataset *part = c->parts[c->count++];
     if (c->count == 1)
         c->u->test = test;
@@ -182,9 +185,12 @@ static fds_status drop(changing *c, const char *name, fds_error *err) {
     is_found |= c->by_provider && bsearch(&name, c->names, c->players, sizeof name, by_text);
     if (!c->parts[0]->provider_ids)
         TRY(drop_sample(c, name, &is_found, err));
-    return is_found ? FDS_OK
-                    : fds__fail(err, FDS_ERR_NOT_FOUND, "%s has no %s \"%.100s\"", c->u->dir,
-                                c->parts[0]->provider_ids ? "provider" : "player", name);
+    if (is_found)
+        return FDS_OK;
+    const char *near = fds__update_nearest(c->u->json, name);
+    return fds__fail(err, FDS_ERR_NOT_FOUND, "%s has no %s \"%.100s\"%s%.100s%s", c->u->dir,
+                     c->parts[0]->provider_ids ? "provider" : "player", name,
+                     near ? "; did you mean \"" : "", near ? near : "", near ? "\"?" : "");
 }
 
 static fds_status drop_lines(changing *c, const char *lines, fds_error *err) {
@@ -198,6 +204,15 @@ static fds_status drop_lines(changing *c, const char *lines, fds_error *err) {
         lines += length + (lines[length] == '\n');
     }
     return FDS_OK;
+}
+
+static fds_status check_rest(const changing *c, fds_error *err) {
+    for (size_t i = 0; i < c->count; i++)
+        if (memchr(c->keep[i], true, c->parts[i]->count))
+            return FDS_OK;
+    return fds__fail(err, FDS_ERR_USAGE, "%s would have no player left%s", c->u->dir,
+                     c->u->forgotten ? ": remove the whole folder instead"
+                                     : ": keep some, or add others");
 }
 
 static fds_status choose(changing *c, fds_error *err) {
@@ -214,6 +229,7 @@ static fds_status choose(changing *c, fds_error *err) {
     TRY(drop_lines(c, p->job == FDS__JOB_UPDATE ? p->remove : NULL, err));
     for (size_t i = c->old; i < c->count; i++)
         memset(c->keep[i], true, c->parts[i]->count);
+    TRY(check_rest(c, err));
     return fds__dataset_select((const fds_dataset *const *)c->parts, (const bool *const *)c->keep,
                                c->count, &c->u->train, err);
 }

@@ -5,7 +5,7 @@
  * No file is changed in its place. What stays is copied to a folder within the run, which then takes
  * the place of everything else; each step begins with one rename or one new run.json:
  *
- *   run.json without results, "forgetting": true    the run is not complete from now on
+ *   run.json without results, "forgetting": its name    the run is not complete from now on
  *   forget.new      being made: a table and a bank of the sub-models without the provider, and a
  *                   run.json without results
  *   forget.made     the same, whole: everything else in the folder is removed
@@ -13,12 +13,16 @@
  *
  * Then the fit goes on in the folder as after any interruption, and trains what is missing. A command
  * that was killed finds out by these names where it stopped. Before forget.made is there, the copy is
- * made again; after that, nothing of the provider is needed any more. */
+ * made again; after that, nothing of the provider is needed any more. Before that, no other provider can be
+ * forgotten, as the first one would stay. What cannot be fitted without the provider is refused before
+ * the run is marked, and a lock of the folder keeps other such commands out. */
 #include "explain/update.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #define NEW_FOLDER "forget.new"
@@ -31,17 +35,33 @@ static fds_status fail_at(const char *verb, const char *path, fds_error *err) {
     return fds__fail_errno(err, verb, path);
 }
 
+static bool io_fails(void) {
+    if (!fds__fault(FDS__FAULT_IO))
+        return false;
+    errno = EIO;
+    return true;
+}
+
 static fds_status rename_to(const char *from, const char *to, fds_error *err) {
-    if (fds__fault(FDS__FAULT_IO)) {
-        errno = EIO;
-        return fail_at("rename", from, err);
-    }
-    return rename(from, to) == 0 ? FDS_OK : fail_at("rename", from, err);
+    return !io_fails() && rename(from, to) == 0 ? FDS_OK : fail_at("rename", from, err);
+}
+
+static fds_status remove_folder(const char *path, fds_error *err) {
+    return !io_fails() && rmdir(path) == 0 ? FDS_OK : fail_at("remove", path, err);
+}
+
+/* Two of these commands at once would remove each other's files. File systems that cannot lock a folder
+ * go without. *fd is -1 or to be closed. */
+static fds_status lock(const char *dir, int *fd, fds_error *err) {
+    *fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*fd >= 0 && flock(*fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return fds__fail(err, FDS_ERR_IO, "%s is in use by another process", dir);
+    return FDS_OK;
 }
 
 /* All names in a folder, hidden ones too, except one; the caller frees *out. */
 static fds_status list_all(const char *dir, const char *except, fds__names *out, fds_error *err) {
-    DIR *folder = opendir(dir);
+    DIR *folder = io_fails() ? NULL : opendir(dir);
     if (!folder)
         return fail_at("open", dir, err);
     fds_status status = FDS_OK;
@@ -71,9 +91,10 @@ static fds_status remove_contents(const char *dir, const char *except, fds_error
 
 static fds_status remove_tree(const char *path, fds_error *err) {
     if (!fds__path_is_dir(path))
-        return unlink(path) == 0 || errno == ENOENT ? FDS_OK : fail_at("remove", path, err);
+        return !io_fails() && (unlink(path) == 0 || errno == ENOENT) ? FDS_OK
+                                                                     : fail_at("remove", path, err);
     TRY(remove_contents(path, NULL, err));
-    return rmdir(path) == 0 ? FDS_OK : fail_at("remove", path, err);
+    return remove_folder(path, err);
 }
 
 /* ---- from one folder to the other ---- */
@@ -103,8 +124,7 @@ static fds_status move_up(const char *dir, fds_error *err) {
     }
     fds__names_free(&names);
     TRY(status);
-    if (rmdir(done) != 0)
-        return fail_at("remove", done, err);
+    TRY(remove_folder(done, err));
     return fds__dir_sync(dir, err);
 }
 
@@ -132,10 +152,11 @@ static fds_status resume(const char *dir, fds_error *err) {
 /* ---- what stays ---- */
 
 /* The run looks incomplete from now on. */
-static fds_status mark(const char *dir, json_t *json, fds_error *err) {
+static fds_status mark(const char *dir, json_t *json, const char *provider, fds_error *err) {
     json_object_del(json, "results");
     json_object_del(json, "checksum");
-    bool is_whole = fds__json_put(json, "forgetting", json_true()) && fds__json_seal(json);
+    bool is_whole =
+        fds__json_put(json, "forgetting", fds__json_string(provider)) && fds__json_seal(json);
     return fds__json_write(dir, FDS__RUN_JSON, is_whole ? json : NULL, err);
 }
 
@@ -153,7 +174,8 @@ static fds_status separate(fds__update *u, fds_error *err) {
     char new[FDS__PATH_MAX], made[FDS__PATH_MAX];
     TRY(path_of(u->dir, NEW_FOLDER, new, err));
     TRY(path_of(u->dir, MADE_FOLDER, made, err));
-    TRY(mark(u->dir, u->json, err));
+    TRY(fds__update_compare(u, err));
+    TRY(mark(u->dir, u->json, u->forgotten, err));
     TRY(remove_tree(new, err));
     TRY(fds__update_reuse(u, new, err));
     fds_table_free(u->table);
@@ -176,10 +198,8 @@ static void count_owned(const json_t *json, const char *provider, size_t *player
     const json_t *list = json_object_get(json, "players");
     *players = *samples = 0;
     for (size_t p = 0; p < json_array_size(list); p++) {
-        const json_t *player = json_array_get(list, p),
-                     *owner = json_object_get(player, "provider");
-        const char *name =
-            json_string_value(json_is_string(owner) ? owner : json_object_get(player, "name"));
+        const json_t *player = json_array_get(list, p);
+        const char *name = fds__update_owner(player);
         if (!name || strcmp(name, provider) != 0)
             continue;
         ++*players;
@@ -215,18 +235,39 @@ static json_t *describe_removed(const fds__update *u, const char *provider, size
                                               : (json_int_t)0);
 }
 
+static fds_status fail_unknown(const char *dir, const json_t *json, const char *provider,
+                               fds_error *err) {
+    const char *near = fds__update_nearest(json, provider);
+    return fds__fail(
+        err, FDS_ERR_NOT_FOUND, "%s has no provider \"%.100s\": nothing of it is there%s%.100s%s",
+        dir, provider, near ? " (the nearest name is \"" : "", near ? near : "", near ? "\")" : "");
+}
+
+/* Whether the provider can be forgotten now: how much of it there is. */
+static fds_status find(const char *dir, const char *provider, size_t *players, size_t *samples,
+                       fds_error *err) {
+    json_t *json;
+    TRY(fds__run_record_json(dir, &json, err));
+    count_owned(json, provider, players, samples);
+    const char *begun = json_string_value(json_object_get(json, "forgetting"));
+    fds_status status = FDS_OK;
+    if (begun && strcmp(begun, provider) != 0)
+        status =
+            fds__fail(err, FDS_ERR_CONFLICT,
+                      "%s: the removal of \"%.100s\" was interrupted: run fds forget with that "
+                      "provider again first",
+                      dir, begun);
+    else if (!*players && json_object_get(json, "results"))
+        status = fail_unknown(dir, json, provider, err);
+    json_decref(json);
+    return status;
+}
+
 static fds_status run(fds__update *u, const char *provider, char **report, fds_error *err) {
     size_t players, samples;
     char *text = NULL;
-    json_t *json;
     TRY(resume(u->dir, err));
-    TRY(fds__run_record_json(u->dir, &json, err));
-    count_owned(json, provider, &players, &samples);
-    bool is_complete = json_object_get(json, "results");
-    json_decref(json);
-    if (!players && is_complete)
-        return fds__fail(err, FDS_ERR_NOT_FOUND,
-                         "%s has no provider \"%.100s\": nothing of it is there", u->dir, provider);
+    TRY(find(u->dir, provider, &players, &samples, err));
     if (players)
         u->forgotten = provider;
     TRY(fds__update_open(u, err));
@@ -244,9 +285,17 @@ static fds_status run(fds__update *u, const char *provider, char **report, fds_e
 fds_status fds_forget(const char *dir, const char *provider, const fds_params *params,
                       const fds_events *events, char **report, fds_error *err) {
     fds__update u = {.dir = dir, .params = params, .events = events};
+    int fd = -1;
     if (!provider || !*provider)
         return fds__fail(err, FDS_ERR_USAGE, "name the provider that is to be forgotten");
-    fds_status status = run(&u, provider, report, err);
+    const char *fault = fds__name_fault(provider);
+    if (fault) /* it may not be printed */
+        return fds__fail(err, FDS_ERR_USAGE, "the provider that is to be forgotten: %s", fault);
+    fds_status status = lock(dir, &fd, err);
+    if (status == FDS_OK)
+        status = run(&u, provider, report, err);
+    if (fd >= 0)
+        close(fd);
     fds__update_free(&u);
     return status;
 }

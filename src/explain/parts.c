@@ -145,7 +145,7 @@ static fds_status import_banks(const char *dir, const char *const *from, size_t 
     TRY(fds__path_join(path, sizeof path, dir, FDS__RUN_BANK, err));
     for (size_t i = 0; i < count; i++) {
         TRY(fds__path_join(other, sizeof other, from[i], FDS__RUN_BANK, err));
-        TRY(fds__bank_import(path, other, out, err));
+        TRY(fds__bank_import(path, other, events, out, err));
         TRY(fds__report(events, "import", "banks", i + 1, count, start_s, err));
     }
     return FDS_OK;

@@ -161,8 +161,8 @@ fds_status fds__bank_extend(const char *path, const fds_utility *utility, const 
 /* Takes the sub-models of coalitions of plan that another run's bank has into the file path. *records:
  * how many that has; *kept: how many of them the plan has. Does nothing if it does not exist. */
 fds_status fds__bank_reuse(const char *path, const char *from, const fds_utility *utility,
-                           const fds_plan *plan, const fds__reuse *map, size_t *records,
-                           size_t *kept, fds_error *err);
+                           const fds_plan *plan, const fds__reuse *map, const fds_events *events,
+                           size_t *records, size_t *kept, fds_error *err);
 
 /* ---- bank_import.c ---- */
 
@@ -170,7 +170,8 @@ fds_status fds__bank_reuse(const char *path, const char *from, const fds_utility
 fds_status fds__bank_read_form(fds__file *file, fds__record_form *form, fds_error *err);
 
 /* Takes the sub-models of another file, which may not exist, into the file path. */
-fds_status fds__bank_import(const char *path, const char *from, fds__imported *out, fds_error *err);
+fds_status fds__bank_import(const char *path, const char *from, const fds_events *events,
+                            fds__imported *out, fds_error *err);
 /* "records", "slots" and "bytes" of a file; NULL: there is none. */
 fds_status fds__bank_describe(const char *path, json_t **out, fds_error *err);
 

@@ -418,9 +418,9 @@ fds_status fds__fit_settle(const fds_params *params, const fds_problem *problem,
     if (s->coalitions < 2)
         return fds__fail(
             err, FDS_ERR_USAGE,
-            "%zu players are too few for an explainer: there are not enough coalitions to learn "
+            "%zu player%s too few for an explainer: there are not enough coalitions to learn "
             "from and to validate; use exact values (fds value --method exact)",
-            players);
+            players, players == 1 ? " is" : "s are");
     if (is_grouped(s->sampler) && fds_groups_count(groups) < 2)
         return fds__fail(err, FDS_ERR_USAGE, "method %s needs two groups or more", s->method);
     TRY(check_inputs(problem, err));

@@ -8,6 +8,7 @@
  * after the sub-models (service model, values, explainer) is computed anew. */
 #include "explain/update.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 void fds__update_free(fds__update *u) {
@@ -24,6 +25,27 @@ void fds__update_free(fds__update *u) {
     fds_dataset_free(u->test);
     fds_params_free(u->fit);
     json_decref(u->json);
+}
+
+const char *fds__update_nearest(const json_t *json, const char *name) {
+    const json_t *list = json_object_get(json, "players");
+    const size_t count = json_array_size(list);
+    OWNED const char **names = NULL;
+    size_t used = 0;
+    if (RESERVE(names, count + 1, 1, NULL) != FDS_OK)
+        return NULL; /* only a hint */
+    for (size_t p = 0; p < count; p++) {
+        const char *owner = fds__update_owner(json_array_get(list, p));
+        if (owner)
+            names[used++] = owner;
+    }
+    names[used] = NULL;
+    return fds_nearest(name, names);
+}
+
+const char *fds__update_owner(const json_t *player) {
+    const json_t *owner = json_object_get(player, "provider");
+    return json_string_value(json_is_string(owner) ? owner : json_object_get(player, "name"));
 }
 
 /* ---- the fit to come ---- */
@@ -70,6 +92,7 @@ static fds_status prepare(fds__update *u, fds_error *err) {
     const fds_problem *problem = u->problem;
     TRY(fds__fit_prepare(problem, u->fit, u->events, s, &u->groups, err));
     TRY(fds__fit_plans_make(s, fds_players_count(problem->players), u->groups, &u->plans, err));
+    TRY(fds__fit_check_plan(s, u->plans.plan, u->groups, err));
     return fds__fit_utility_create(s, problem, u->events, &u->order, &u->utility, err);
 }
 
@@ -201,12 +224,15 @@ static void announce(const fds__update *u) {
                  u->reused + u->trained, u->reused, u->dir, u->trained);
 }
 
+fds_status fds__update_compare(fds__update *u, fds_error *err) {
+    TRY(prepare(u, err));
+    return find_reusable(u, err);
+}
+
 /* into: the folder of the new run. */
 fds_status fds__update_reuse(fds__update *u, const char *into, fds_error *err) {
     char path[FDS__PATH_MAX], old[FDS__PATH_MAX];
     fds_table_cost need;
-    TRY(prepare(u, err));
-    TRY(find_reusable(u, err));
     TRY(fds__mkdirs(into, err));
     TRY(fds__path_join(path, sizeof path, into, FDS__RUN_TABLE, err));
     TRY(fds_table_open(path, u->utility, FDS_STORE_F32, u->events, &u->table, err));
@@ -222,8 +248,8 @@ fds_status fds__update_reuse(fds__update *u, const char *into, fds_error *err) {
     if (kept) { /* before the table: a record there without its sub-model would be trained again */
         TRY(fds__path_join(path, sizeof path, into, FDS__RUN_BANK, err));
         TRY(fds__path_join(old, sizeof old, u->dir, FDS__RUN_BANK, err));
-        TRY(fds__bank_reuse(path, old, u->utility, kept, &u->map, &u->models, &u->models_kept,
-                            err));
+        TRY(fds__bank_reuse(path, old, u->utility, kept, &u->map, u->events, &u->models,
+                            &u->models_kept, err));
     }
     return fds__table_reuse(u->table, u->plans.all, u->from, &u->map, false, u->events, &u->reused,
                             err);
@@ -258,6 +284,37 @@ fds_status fds__update_report(const fds__update *u, json_t *more, char **report,
     return *report ? FDS_OK : fds__fail_json(err);
 }
 
+/* The real path of what is there of a path; the caller frees it. */
+static char *real_place(const char *path) {
+    char place[FDS__PATH_MAX];
+    snprintf(place, sizeof place, "%s", path);
+    for (;;) {
+        char *real = realpath(place, NULL), *slash = strrchr(place, '/');
+        if (real || strcmp(place, ".") == 0 || strcmp(place, "/") == 0)
+            return real;
+        if (slash)
+            slash[slash == place] = 0;
+        else
+            strcpy(place, ".");
+    }
+}
+
+/* The new run is neither the old one, by whatever name, nor within it. */
+static fds_status check_place(const char *dir, const char *out, fds_error *err) {
+    char *old = realpath(dir, NULL), *new = real_place(out);
+    const size_t size = old ? strlen(old) : 0;
+    bool is_within = old && new &&strncmp(old, new, size) == 0 && (!new[size] || new[size] == '/');
+    bool is_same = is_within && !new[size] && fds__path_exists(out);
+    free(old);
+    free(new);
+    if (!is_within)
+        return FDS_OK;
+    return is_same ? fds__fail(err, FDS_ERR_USAGE,
+                               "%s cannot be updated in its own place: name another folder", dir)
+                   : fds__fail(err, FDS_ERR_USAGE, "%s is within %s: name a folder outside it", out,
+                               dir);
+}
+
 static fds_status check(const fds_params *params, const char *dir, const char *out,
                         fds_error *err) {
     char path[FDS__PATH_MAX];
@@ -268,8 +325,7 @@ static fds_status check(const fds_params *params, const char *dir, const char *o
             "nothing changes: give `add`, `remove`, `inputs`, `coalitions` or `until_error`");
     if (fds_ranks_count() > 1)
         TRY(fds__until_refuse(params, err));
-    if (strcmp(dir, out) == 0)
-        return fds__fail(err, FDS_ERR_USAGE, "%s cannot be updated in its own place", dir);
+    TRY(check_place(dir, out, err));
     TRY(fds__path_join(path, sizeof path, dir, FDS__RUN_JSON, err));
     fds__run_record record; /* complete and whole */
     TRY(fds__run_record_read(dir, &record, err));
@@ -277,10 +333,24 @@ static fds_status check(const fds_params *params, const char *dir, const char *o
     return FDS_OK;
 }
 
+/* The folder may have the beginning of the same run, and nothing else: nothing is written before that
+ * is known. */
+static fds_status check_output(const fds__update *u, const char *out, fds_error *err) {
+    json_t *description;
+    bool is_there, is_done;
+    TRY(fds__run_record_describe(&u->settings, u->problem, u->fit, u->groups, u->utility,
+                                 &description, err));
+    fds_status status = fds__run_record_compare(out, description, NULL, &is_there, &is_done, err);
+    json_decref(description);
+    return status;
+}
+
 static fds_status run(fds__update *u, const char *out, char **report, fds_error *err) {
     char *text = NULL;
     TRY(check(u->params, u->dir, out, err));
     TRY(fds__update_open(u, err));
+    TRY(fds__update_compare(u, err));
+    TRY(check_output(u, out, err));
     TRY(fds__update_reuse(u, out, err));
     release(u);
     TRY(fds_fit(out, u->problem, u->fit, u->events, report ? &text : NULL, err));

@@ -32,12 +32,20 @@ typedef struct fds__update {
 
 /* run.json, the parameters, the changed data and the problem. */
 fds_status fds__update_open(fds__update *update, fds_error *err);
+/* Finds what stays valid, and locks the old table; writes nothing. What cannot be fitted is refused
+ * here. */
+fds_status fds__update_compare(fds__update *update, fds_error *err);
 /* Copies what stays valid to a table and bank in the folder into. */
 fds_status fds__update_reuse(fds__update *update, const char *into, fds_error *err);
 /* Adds reused, trained, reason and the members of more, which it frees, to a fit's report. */
 fds_status fds__update_report(const fds__update *update, json_t *more, char **report,
                               fds_error *err);
 void fds__update_free(fds__update *update);
+
+/* Of a player of run.json: its provider, or its name if it has none. */
+const char *fds__update_owner(const json_t *player);
+/* The one of these that a wrong name is most like, which belongs to json (of run.json); or NULL. */
+const char *fds__update_nearest(const json_t *json, const char *name);
 
 /* ---- changed_data.c ---- */
 

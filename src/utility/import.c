@@ -50,7 +50,10 @@ static fds_status check_header(fds__file *file, const fds__record_form *form, ui
 }
 
 static fds_status read_records(fds__file *file, const fds__record_form *form, uint64_t records,
-                               uint8_t *buffer, size_t run, fds_error *err) {
+                               uint8_t *buffer, size_t run, const fds_events *events,
+                               fds_error *err) {
+    const double start_s = fds__now_s();
+    uint64_t reported = 0;
     for (uint64_t first = 0; first < records; first += run) {
         size_t count = (size_t)MIN(records - first, (uint64_t)run);
         TRY(fds__file_read_at(file, buffer, count * form->record_size,
@@ -69,11 +72,16 @@ static fds_status read_records(fds__file *file, const fds__record_form *form, ui
                                  ") %s; run the command that computed it again",
                                  file->path, first + i, fds__record_offset(form, first + i), fault);
         }
+        if ((first + count - reported) * form->record_size < FDS__RECORD_REPORT_BYTES)
+            continue;
+        reported = first + count;
+        TRY(fds__report(events, "read", "records", reported, records, start_s, err));
     }
     return FDS_OK;
 }
 
-fds_status fds__record_read_all(fds__file *file, const fds__record_form *form, fds_error *err) {
+fds_status fds__record_read_all(fds__file *file, const fds__record_form *form,
+                                const fds_events *events, fds_error *err) {
     uint64_t size;
     TRY(fds__file_size(file, &size, err));
     TRY(check_header(file, form, size, err));
@@ -86,7 +94,7 @@ fds_status fds__record_read_all(fds__file *file, const fds__record_form *form, f
     size_t run = (size_t)MIN(MAX(READ_BYTES / form->record_size, (size_t)1), records);
     OWNED uint8_t *buffer = NULL;
     TRY(NEW(buffer, run * form->record_size, err));
-    return read_records(file, form, records, buffer, run, err);
+    return read_records(file, form, records, buffer, run, events, err);
 }
 
 /* ---- taking records ---- */
@@ -181,7 +189,7 @@ static fds_status import_segment(importer *m, const char *dir, uint32_t number, 
     m->path = path;
     m->first = (uint64_t)number * m->table->layout.records;
     TRY(fds__file_open(&file, path, FDS__ACCESS_READ, err));
-    fds_status status = fds__record_read_all(&file, &form, err);
+    fds_status status = fds__record_read_all(&file, &form, NULL, err);
     fds__file_close(&file);
     return status;
 }

@@ -132,12 +132,18 @@ static fds_status check_record(const fds__file *file, const fds__record_form *fo
 static fds_status check_records(fds__file *file, const fds__record_form *form, uint64_t records,
                                 uint8_t *buffer, size_t run, const fds_events *events,
                                 fds_error *err) {
+    const double start_s = fds__now_s();
+    uint64_t reported = 0;
     for (uint64_t first = 0; first < records; first += run) {
         size_t count = (size_t)MIN(records - first, (uint64_t)run);
         TRY(fds__file_read_at(file, buffer, count * form->record_size,
                               fds__record_offset(form, first), err));
         for (size_t i = 0; i < count; i++)
             TRY(check_record(file, form, first + i, buffer + i * form->record_size, events, err));
+        if ((first + count - reported) * form->record_size < FDS__RECORD_REPORT_BYTES)
+            continue;
+        reported = first + count;
+        TRY(fds__report(events, "check", "records", reported, records, start_s, err));
     }
     return FDS_OK;
 }

@@ -44,6 +44,9 @@ fds__found fds__record_check(const uint8_t *record, size_t size);
 
 enum { FDS__RECORD_HEADER_MAX = 72 };
 
+/* A cancellation is heard once for so many bytes that are read. */
+#define FDS__RECORD_REPORT_BYTES ((uint64_t)32 << 20)
+
 /* The form of a file, and the functions that use its records. */
 typedef struct fds__record_form {
     uint8_t header[FDS__RECORD_HEADER_MAX]; /* the right one, sealed */

@@ -574,7 +574,8 @@ bool fds__is_table(const char *dir);
 fds_status fds__table_describe(const char *dir, json_t **out, fds_error *err);
 /* The same of one file of records, whose form has the right header: reads and checks all of them. take
  * receives the good ones; a damaged one is an error. */
-fds_status fds__record_read_all(fds__file *file, const fds__record_form *form, fds_error *err);
+fds_status fds__record_read_all(fds__file *file, const fds__record_form *form,
+                                const fds_events *events, fds_error *err);
 /* Locks what another process may be writing, by its existing lock file; none: nothing. */
 fds_status fds__lock_source(const char *lock, const char *user, fds__file *out, fds_error *err);
 
