@@ -131,10 +131,10 @@ coverage:
 	gcovr --root . --filter src/ --filter cli/ $(addprefix --exclude src/lane/,$(TEMPLATES)) \
 		build-coverage
 
-# The whole tree and the fuzz targets.
+# The whole tree, for its warnings, and the fuzz targets, which have flags of their own.
 clang:
 	@scripts/deps fuzz
-	$(call folder,build-fuzz,$(SANITIZE) -Dfuzz=true --native-file=tests/fuzz/clang.ini)
+	$(call folder,build-fuzz,--buildtype=debug -Db_lundef=false -Dfuzz=true --native-file=tests/fuzz/clang.ini)
 
 fuzz: clang
 	@tests/fuzz/run build-fuzz $(FUZZ_SECONDS)
