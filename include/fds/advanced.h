@@ -390,7 +390,8 @@ FDS_API uint64_t fds_least_squares_memory(const fds_plan *plan, const fds_ls_par
                                           size_t columns, unsigned threads);
 /* values and errors [players * columns], player by player: Shapley values and their standard
  * errors (jackknife over the pairs; for shrunk values with an estimate of the bias as well). errors
- * and report may be NULL. Memory grows by 32 bytes per coalition. Sets OpenBLAS to one thread
+ * and report may be NULL. Memory grows by 32 bytes per coalition; for more than 512 columns, at most
+ * 256 MiB are kept besides. Sets OpenBLAS to one thread
  * while it works, for the whole process. */
 FDS_API fds_status fds_least_squares(const fds_plan *plan, const fds_rows *rows,
                                      const fds_ls_params *params, unsigned threads, double *values,

@@ -3,7 +3,8 @@
  * sum phi = v(1) - v(0), the paper's equation for KernelSHAP and the loss of its explainer, whose
  * minimiser over all coalitions is the Shapley value. Notation and model: ls.h.
  *
- * Only sums over the pairs are kept, so memory does not grow with their number. */
+ * Only sums over the pairs are kept, so memory does not grow with their number; where columns come in
+ * several chunks, the influence of the pairs as well, unless it is large. */
 #include "ls.h"
 
 const fds_groups *fds__ls_groups(const fds_plan *plan, const fds_ls_params *params) {
@@ -47,17 +48,22 @@ static uint64_t direct_memory(uint64_t n, uint64_t f, uint64_t pairs, uint64_t m
     uint64_t sample = MIN(columns, (uint64_t)FDS__LS_SAMPLE);
     uint64_t left_out = MIN(pairs, (uint64_t)FDS__LS_LEFT_OUT);
     uint64_t gram = n * n + (with_fit ? f * f + n * f : 0);
-    /* a candidate while choosing; then the solvers, from_fit and bias; a chunk of columns */
+    /* while choosing: the path of strengths, made in two copies, and what several of them hold */
     uint64_t sums = (f + n + left_out) * sample * (params->control ? 2 : 1) + left_out * f;
-    uint64_t candidate = f * f + (f + left_out) * sample + f * left_out;
-    uint64_t risk = f * sample + left_out * sample + f * f + n * n + 3 * n * left_out + n * sample;
-    uint64_t each = n * left_out + n * sample + n * n;
-    uint64_t rest = with_fit ? risk + MAX(2 * left_out * f, MIN(workers, (uint64_t)6) * each) : 0;
-    uint64_t choosing = sums + MAX(MIN(workers, (uint64_t)11) * candidate, rest);
+    uint64_t strength = (f + left_out) * sample + left_out + 3 * f;
+    uint64_t path = f * (left_out + sample) + f * f +
+                    MAX(f * f, MIN(workers, (uint64_t)11) * strength) + workers * 21000;
+    uint64_t risk = n * (left_out + sample + 3), turned = 4 * n * left_out + 2 * n * sample;
+    uint64_t turning = 2 * n * left_out + MAX(2 * left_out * f, turned);
+    uint64_t rest = f * f + (f + left_out) * sample + n * n + workers * 21000 +
+                    MAX(n * n, MAX(turning, turned + MIN(workers, (uint64_t)6) * risk));
+    uint64_t choosing = sums + MAX(path, with_fit ? rest : 0);
+    /* then the solvers, from_fit and bias; a chunk of columns */
     uint64_t solvers = n * n + (with_fit ? f * f + n * f : 0);
     uint64_t chunk = FDS__LS_BLOCK * (f + 2 * width + n) + (2 * f + 4 * n + 2 * members) * width;
     uint64_t bias = n * f + 3 * n * n, jobs = (columns + FDS__LS_CHUNK - 1) / FDS__LS_CHUNK;
-    uint64_t solving = solvers + MAX(bias, n * n + MIN(workers, jobs) * chunk);
+    uint64_t influence = jobs > 1 ? fds__ls_kept(pairs, n) : 0;
+    uint64_t solving = solvers + MAX(bias, n * n + influence + MIN(workers, jobs) * chunk);
     return sizeof(double) * (gram + MAX(choosing, solving) + 4 * pairs);
 }
 
@@ -85,10 +91,12 @@ static fds_status run(fds__ls_parts *parts, const fds_plan *plan, const fds_rows
         return fds__ls_cg(&parts->design, parts->with_prior, rows, params, threads, values, errors,
                           &parts->choice, err);
     TRY(fds__gram_create(&parts->design, &parts->gram, err));
-    TRY(fds__ls_choose(&parts->design, &parts->gram, rows, params, threads, &parts->choice, err));
+    TRY(fds__ls_choose(parts, rows, params, threads, err));
     TRY(fds__ls_parts_solve(parts, err));
     if (errors || parts->with_prior)
         TRY(fds__ls_parts_errors(parts, err));
+    if ((errors || parts->with_prior) && rows->columns > FDS__LS_CHUNK) /* of use to each chunk */
+        TRY(fds__ls_parts_keep(parts, false, err));
     return fds__ls_columns(parts, rows, params, threads, values, errors, err);
 }
 

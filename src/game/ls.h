@@ -4,6 +4,7 @@
  *
  *   ls_design.c  rows of the regression from coalitions
  *   ls_solver.c  the normal equations with the efficiency constraint, solved once for all columns
+ *   ls_path.c    the same for many strengths of shrinkage, from one factorisation
  *   ls_choose.c  how strongly to shrink, chosen by leaving pairs out
  *   ls_rest.c    how strongly to shrink what the fitted game leaves, chosen by its risk
  *   ls_parts.c   everything that does not depend on the columns
@@ -129,12 +130,68 @@ typedef struct fds__penalty {
 fds_status fds__solver_create(const fds__design *design, const double *h, size_t size,
                               fds__penalty penalty, fds__solver *out, fds_error *err);
 void fds__solver_free(fds__solver *solver);
+/* A pivot below this share of the mean of the diagonal is near the rounding of the sums: the pairs do not
+ * distinguish the players. */
+#define FDS__LS_PIVOT 1e-11
+/* FDS_ERR_DIVERGED, and says why. */
+fds_status fds__solver_fail(fds_error *err);
+/* Adds the penalty to h (size, size), and a penalty on the sum of the unknowns, which is fixed anyway:
+ * without one, pairs of equal halves, whose rows sum to 0, would make the equations singular. Returns
+ * the mean of the diagonal before the latter. */
+double fds__solver_penalise(const fds__design *design, fds__penalty penalty, size_t size,
+                            double *h);
 /* For rows d (count, stride): leverage[count] = weights_i d_i' q d_i. scratch: (count, size). */
 void fds__solver_leverage(const fds__solver *solver, const double *d, size_t count, size_t stride,
                           const double *weights, double *scratch, double *leverage);
 /* theta (size, width) from b (size, width) and total (width) */
 void fds__solver_apply(const fds__solver *solver, const double *b, const double *total,
                        size_t width, double *theta);
+
+/* ---- ls_path.c ---- */
+
+/* The equations for all strengths of one penalty; F unknowns, of which the first m = coarse of the basis
+ * are not penalised by it. */
+typedef struct fds__path {
+    const fds__design *design;
+    const fds_groups *groups; /* towards whose means is shrunk; NULL: one group */
+    size_t group_count, size, coarse;
+    size_t *place;                       /* (F): of each feature in the basis */
+    double *matrix;                      /* (F, F): U, J, and the reflectors of Q */
+    double *diagonal, *off, *reflectors; /* (F): T, and the factors of the reflectors */
+    double *ones;                        /* (F): all ones, turned and reduced */
+    double trace, least; /* of the equations without the penalty; least pivot of E */
+} fds__path;
+
+/* fixed: the penalty that all strengths share; is_ridge: the ridge varies, else the shrinkage. The caller
+ * zeroes *out before, and frees it even after a failure. */
+fds_status fds__path_create(const fds__design *design, const double *h, size_t size,
+                            fds__penalty fixed, bool is_ridge, fds__path *out, fds_error *err);
+void fds__path_free(fds__path *path);
+/* out (F, width) = x in the basis, and reduced; number i of column c is x[i * row + c * column]. Keeps
+ * scalar products unless it reduces (or groups are players). */
+fds_status fds__path_turn(const fds__path *path, const double *x, size_t row, size_t column,
+                          size_t width, bool is_reduced, unsigned threads, double *out,
+                          fds_error *err);
+/* From what fds__path_solve returns to the basis, in which products are kept. z (F, width) */
+void fds__path_return(const fds__path *path, size_t width, double *z);
+
+/* One strength. */
+typedef struct fds__path_point {
+    const fds__path *path;
+    double *pivots, *ratios; /* (F): of T + strength I */
+    double *ones, sum;       /* (F), and: the solution for all ones, and their product */
+} fds__path_point;
+
+/* FDS_ERR_DIVERGED as fds__solver_create. The caller frees *out even after a failure. */
+fds_status fds__path_at(const fds__path *path, double strength, fds__path_point *out,
+                        fds_error *err);
+void fds__path_point_free(fds__path_point *point);
+/* Solves for reduced x (F, width), in place; total NULL: 0. The product of the result with other reduced
+ * vectors is that of their originals with the solution. */
+void fds__path_solve(const fds__path_point *point, const double *total, size_t width, double *x);
+/* As fds__solver_leverage, for reduced rows (F, width). */
+void fds__path_leverage(const fds__path_point *point, const double *rows, size_t width,
+                        const double *weights, double *leverage);
 
 /* Whether a game g is fitted first. */
 static inline bool fds__ls_with_fit(fds_adjust adjust) {
@@ -145,10 +202,6 @@ typedef struct fds__ls_choice {
     fds__penalty fit, rest; /* of g, and of v - g */
     double control, explained;
 } fds__ls_choice;
-
-fds_status fds__ls_choose(const fds__design *design, const fds__gram *gram, const fds_rows *rows,
-                          const fds_ls_params *params, unsigned threads, fds__ls_choice *out,
-                          fds_error *err);
 
 /* ---- ls_rest.c ---- */
 
@@ -163,9 +216,11 @@ typedef struct fds__ls_rest {
     const double *b;    /* (n, C): Z'W(U - D theta) over all pairs */
 } fds__ls_rest;
 
-/* are_few: coalitions, so that a ridge is needed; is_shrunk: otherwise the strength is 0. */
+/* are_few: coalitions, so that a ridge is needed; is_shrunk: otherwise the strength is 0. The caller frees
+ * *solver, which is zero before, even after a failure. */
 fds_status fds__ls_choose_rest(const fds__ls_rest *rest, bool are_few, bool is_shrunk,
-                               unsigned threads, fds__penalty *out, fds_error *err);
+                               unsigned threads, fds__penalty *out, fds__solver *solver,
+                               fds_error *err);
 
 /* ---- ls_parts.c ---- */
 
@@ -184,13 +239,23 @@ typedef struct fds__ls_parts {
     double *influence; /* (pairs, n): squares of the pairs' influence on the values, or NULL */
 } fds__ls_parts;
 
-/* Three steps: begin, then the caller sets choice, then solve; errors is for standard errors. The
- * caller zeroes *l before, and frees it even after a failure. */
+/* Four steps: begin; then the caller makes gram, and sets choice or calls fds__ls_choose; then solve;
+ * errors is for standard errors. The caller zeroes *l before, and frees it even after a failure. */
 fds_status fds__ls_parts_begin(const fds_plan *plan, const fds_ls_params *params,
                                const fds_events *events, fds__ls_parts *l, fds_error *err);
 fds_status fds__ls_parts_solve(fds__ls_parts *l, fds_error *err);
 fds_status fds__ls_parts_errors(fds__ls_parts *l, fds_error *err);
+/* After errors: keeps the influence of the pairs, and their rows, unless they are too large. */
+fds_status fds__ls_parts_keep(fds__ls_parts *l, bool with_rows, fds_error *err);
+/* The numbers that this keeps. */
+static inline uint64_t fds__ls_kept(uint64_t pairs, uint64_t width) {
+    const uint64_t most = ((uint64_t)256 << 20) / sizeof(double);
+    return pairs <= most / MAX(width, (uint64_t)1) ? pairs * width : 0;
+}
 void fds__ls_parts_free(fds__ls_parts *l);
+/* ls_choose.c: sets choice, and the solvers of it. */
+fds_status fds__ls_choose(fds__ls_parts *parts, const fds_rows *rows, const fds_ls_params *params,
+                          unsigned threads, fds_error *err);
 /* Adds the values of the fitted game theta (F, width) to phi (n, width). */
 void fds__ls_add_fit(const fds__design *d, const double *theta, size_t width, double *phi);
 /* influence (count, n), squared, of pairs first .. first+count-1; overwrites their rows. */

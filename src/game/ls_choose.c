@@ -39,9 +39,11 @@ typedef struct {
     const fds__design *design;
     size_t columns, left_out;
     const double *rows; /* (left_out, F) */
+    /* where there are several strengths to choose from: */
     const stage *stage;
-    const fds__penalty *candidates;
-    double scores[MOST_STRENGTHS];
+    const fds__path *path;
+    double strengths[MOST_STRENGTHS], scores[MOST_STRENGTHS];
+    double *turned, *b; /* (size, left_out), (size, C): rows and stage->b, turned and reduced */
 } search;
 
 /* ---- the sample ---- */
@@ -113,22 +115,19 @@ static fds_status sums_read(const search *s, const fds_rows *rows, sums *out, fd
 
 /* ---- errors of pairs left out ---- */
 
-/* errors (left_out, C) of a stage: U - D theta; with is_left_out, as if the fit had not seen the
- * pair. scratch: (left_out, size). */
-static void stage_errors(const search *s, const stage *g, const fds__solver *solver,
-                         const double *theta, bool is_left_out, double *scratch, double *leverage,
-                         double *errors) {
+/* errors (left_out, C) become those of a fit that had not seen the pair. */
+static void leave_out(const search *s, const double *leverage, double *errors) {
+    for (size_t i = 0; i < s->left_out; i++)
+        for (size_t c = 0; c < s->columns; c++)
+            errors[i * s->columns + c] /= MAX(1 - leverage[i], 1e-6);
+}
+
+/* errors (left_out, C) of a stage: U - D theta. */
+static void stage_errors(const search *s, const stage *g, const double *theta, double *errors) {
     int w = (int)s->columns, f = (int)s->design->features;
     memcpy(errors, g->kept, s->left_out * s->columns * sizeof *errors);
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)s->left_out, w, (int)g->size, -1,
                 s->rows, f, theta, w, 1, errors, w);
-    if (!is_left_out)
-        return;
-    fds__solver_leverage(solver, s->rows, s->left_out, s->design->features, g->weights, scratch,
-                         leverage);
-    for (size_t i = 0; i < s->left_out; i++)
-        for (size_t c = 0; c < s->columns; c++)
-            errors[i * s->columns + c] /= MAX(1 - leverage[i], 1e-6);
 }
 
 /* Sum of w a b over columns and pairs, each pair times its share of unseen coalitions. */
@@ -143,55 +142,121 @@ static double inner(const search *s, const double *weights, const double *a, con
     return sum;
 }
 
-/* Errors of a penalty, each pair left out; the caller frees *theta (size, C) and *errors (left_out, C), even after a
- * failure. */
-static fds_status try_penalty(const search *s, const stage *g, fds__penalty penalty, double **theta,
-                              double **errors, fds_error *err) {
-    fds__solver solver = {0};
-    TRY(NEW(*theta, g->size * (s->columns + s->left_out) + s->left_out, err));
-    TRY(NEW(*errors, s->left_out * s->columns, err));
-    fds_status status = fds__solver_create(s->design, g->gram, g->size, penalty, &solver, err);
-    if (status == FDS_OK) {
-        double *scratch = *theta + g->size * s->columns;
-        fds__solver_apply(&solver, g->b, g->total, s->columns, *theta);
-        stage_errors(s, g, &solver, *theta, true, scratch, scratch + g->size * s->left_out,
-                     *errors);
-    }
-    fds__solver_free(&solver);
-    return status;
+/* errors (left_out, C) of a solved stage, each pair left out. */
+static fds_status solved_errors(const search *s, const stage *g, const fds__solver *solver,
+                                double *errors, fds_error *err) {
+    OWNED double *theta = NULL, *scratch = NULL, *leverage = NULL;
+    TRY(NEW(theta, g->size * s->columns, err));
+    TRY(NEW(scratch, g->size * s->left_out, err));
+    TRY(NEW(leverage, s->left_out, err));
+    fds__solver_apply(solver, g->b, g->total, s->columns, theta);
+    stage_errors(s, g, theta, errors);
+    fds__solver_leverage(solver, s->rows, s->left_out, s->design->features, g->weights, scratch,
+                         leverage);
+    leave_out(s, leverage, errors);
+    return FDS_OK;
 }
 
-static fds_status score_candidate(void *context, size_t i, unsigned worker, fds_error *err) {
+static fds_status score_solved(const search *s, const stage *g, const fds__solver *solver,
+                               double *score, fds_error *err) {
+    OWNED double *errors = NULL;
+    TRY(NEW(errors, s->left_out * s->columns, err));
+    TRY(solved_errors(s, g, solver, errors, err));
+    *score = inner(s, g->weights, errors, errors);
+    return FDS_OK;
+}
+
+static fds_status score_point(const search *s, const fds__path_point *point, double *score,
+                              fds_error *err) {
+    const stage *g = s->stage;
+    const int w = (int)s->columns, pairs = (int)s->left_out;
+    OWNED double *theta = NULL, *errors = NULL, *leverage = NULL;
+    TRY(NEW(theta, g->size * s->columns, err));
+    TRY(NEW(errors, s->left_out * s->columns, err));
+    TRY(NEW(leverage, s->left_out, err));
+    memcpy(theta, s->b, g->size * s->columns * sizeof *theta);
+    memcpy(errors, g->kept, s->left_out * s->columns * sizeof *errors);
+    fds__path_solve(point, g->total, s->columns, theta);
+    cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, pairs, w, (int)g->size, -1, s->turned,
+                pairs, theta, w, 1, errors, w);
+    fds__path_leverage(point, s->turned, s->left_out, g->weights, leverage);
+    leave_out(s, leverage, errors);
+    *score = inner(s, g->weights, errors, errors);
+    return FDS_OK;
+}
+
+static fds_status score_strength(void *context, size_t i, unsigned worker, fds_error *err) {
     search *s = context;
-    OWNED double *theta = NULL, *errors = NULL;
+    fds__path_point point;
     (void)worker;
-    fds_status status = try_penalty(s, s->stage, s->candidates[i], &theta, &errors, err);
+    fds_status status = fds__path_at(s->path, s->strengths[i], &point, err);
     if (status == FDS_OK)
-        s->scores[i] = inner(s, s->stage->weights, errors, errors);
+        status = score_point(s, &point, &s->scores[i], err);
+    fds__path_point_free(&point);
     if (status != FDS_ERR_DIVERGED)
         return status;
     s->scores[i] = INFINITY; /* too weak to make the solution unique: not a candidate */
     return FDS_OK;
 }
 
-/* The first of several penalties for a stage, the weakest first, whose error is at most worse times
- * the least; INFINITY in *score when none can be used. */
-static fds_status choose(search *s, const stage *g, const fds__penalty *candidates, size_t count,
-                         double worse, unsigned threads, fds__penalty *best, double *score,
-                         fds_error *err) {
-    s->stage = g;
-    s->candidates = candidates;
-    TRY(fds__pool_run(threads, count, score_candidate, s, "shrinkage", "strengths",
-                      s->design->events, err));
-    double least = INFINITY;
+/* Scores of several penalties that differ in one strength. */
+static fds_status score_all(search *s, const stage *g, const fds__penalty *candidates, size_t count,
+                            unsigned threads, fds_error *err) {
+    bool is_ridge = candidates[1].ridge != candidates[0].ridge;
+    fds__penalty fixed = candidates[0];
+    fds__path path = {0};
+    *(is_ridge ? &fixed.ridge : &fixed.shrink) = 0;
     for (size_t i = 0; i < count; i++)
-        least = MIN(least, s->scores[i]);
-    size_t first = 0;
-    while (s->scores[first] > worse * least)
-        first++;
-    *best = candidates[first];
-    *score = s->scores[first];
-    return FDS_OK;
+        s->strengths[i] = is_ridge ? candidates[i].ridge : candidates[i].shrink;
+    OWNED double *turned = NULL, *b = NULL;
+    TRY(NEW(turned, g->size * s->left_out, err));
+    TRY(NEW(b, g->size * s->columns, err));
+    s->stage = g;
+    s->path = &path;
+    s->turned = turned;
+    s->b = b;
+    fds_status status = fds__path_create(s->design, g->gram, g->size, fixed, is_ridge, &path, err);
+    if (status == FDS_OK)
+        status = fds__path_turn(&path, s->rows, 1, s->design->features, s->left_out, true, threads,
+                                turned, err);
+    if (status == FDS_OK)
+        status = fds__path_turn(&path, g->b, s->columns, 1, s->columns, true, threads, b, err);
+    if (status == FDS_OK)
+        status = fds__pool_run(threads, count, score_strength, s, "shrinkage", "strengths",
+                               s->design->events, err);
+    fds__path_free(&path);
+    return status;
+}
+
+/* The first of several penalties for a stage, the weakest first, whose error is at most worse times
+ * the least, and its solver, which is zero before; INFINITY in *score when none can be used. */
+static fds_status choose(search *s, const stage *g, const fds__penalty *candidates, size_t count,
+                         double worse, unsigned threads, fds__penalty *best, fds__solver *solver,
+                         double *score, fds_error *err) {
+    if (count > 1)
+        TRY(score_all(s, g, candidates, count, threads, err));
+    else
+        s->scores[0] = 0; /* there is no choice */
+    for (;;) {
+        double least = INFINITY;
+        for (size_t i = 0; i < count; i++)
+            least = MIN(least, s->scores[i]);
+        size_t first = 0;
+        while (s->scores[first] > worse * least)
+            first++;
+        *best = candidates[first];
+        *score = s->scores[first];
+        if (isinf(*score))
+            return FDS_OK;
+        fds_status status = fds__solver_create(s->design, g->gram, g->size, *best, solver, err);
+        if (status == FDS_OK)
+            return count > 1 ? FDS_OK : score_solved(s, g, solver, score, err);
+        if (status != FDS_ERR_DIVERGED)
+            return status;
+        fds__solver_free(solver);
+        *solver = (fds__solver){0};
+        s->scores[first] = INFINITY;
+    }
 }
 
 /* ---- the choices ---- */
@@ -220,8 +285,9 @@ static size_t list_candidates(const fds__design *d, fds_adjust adjust, fds__pena
             list[count++] = (fds__penalty){.ridge = ridge_strengths[i], .shrink = even};
         return count;
     }
-    size_t strengths =
-        adjust == FDS_ADJUST_CONTROL ? 1 : sizeof fit_strengths / sizeof *fit_strengths;
+    /* members of a group that is one player have nothing to shrink */
+    bool is_fixed = adjust == FDS_ADJUST_CONTROL || d->wholes;
+    size_t strengths = is_fixed ? 1 : sizeof fit_strengths / sizeof *fit_strengths;
     for (size_t i = 0; i < strengths; i++)
         list[count++] = (fds__penalty){.shrink = fit_strengths[i]};
     return count;
@@ -229,29 +295,31 @@ static size_t list_candidates(const fds__design *d, fds_adjust adjust, fds__pena
 
 /* Chooses for a stage; adds a ridge when no shrinkage makes the solution unique. */
 static fds_status choose_or_ridge(search *s, const stage *g, const fds__penalty *list, size_t count,
-                                  double worse, unsigned threads, fds__penalty *best, double *score,
-                                  fds_error *err) {
-    TRY(choose(s, g, list, count, worse, threads, best, score, err));
+                                  double worse, unsigned threads, fds__penalty *best,
+                                  fds__solver *solver, double *score, fds_error *err) {
+    TRY(choose(s, g, list, count, worse, threads, best, solver, score, err));
     if (!isinf(*score))
         return FDS_OK;
     fds__penalty ridged[MOST_STRENGTHS];
     for (size_t i = 0; i < count; i++)
         ridged[i] = (fds__penalty){.ridge = 1, .shrink = list[i].shrink};
-    return choose(s, g, ridged, count, worse, threads, best, score, err);
+    return choose(s, g, ridged, count, worse, threads, best, solver, score, err);
 }
 
 /* The share of the surrogate whose subtraction leaves the smallest errors, which are linear in the
  * game. */
 static fds_status choose_control(const search *s, const stage *g, const sums *game,
-                                 const sums *surrogate, fds__penalty penalty, double *share,
+                                 const sums *surrogate, const fds__solver *solver, double *share,
                                  fds_error *err) {
-    OWNED double *theta = NULL, *errors = NULL, *surrogate_theta = NULL, *surrogate_errors = NULL;
+    OWNED double *errors = NULL, *surrogate_errors = NULL;
     stage of_surrogate = *g;
     of_surrogate.kept = surrogate->kept;
     of_surrogate.total = surrogate->total;
     of_surrogate.b = g->b == game->mild ? surrogate->mild : surrogate->kernel;
-    TRY(try_penalty(s, g, penalty, &theta, &errors, err));
-    TRY(try_penalty(s, &of_surrogate, penalty, &surrogate_theta, &surrogate_errors, err));
+    TRY(NEW(errors, s->left_out * s->columns, err));
+    TRY(NEW(surrogate_errors, s->left_out * s->columns, err));
+    TRY(solved_errors(s, g, solver, errors, err));
+    TRY(solved_errors(s, &of_surrogate, solver, surrogate_errors, err));
     double own = inner(s, g->weights, surrogate_errors, surrogate_errors);
     double all = inner(s, g->weights, surrogate->kept, surrogate->kept);
     /* where least squares predict the surrogate exactly, its errors are rounding and of no use */
@@ -266,35 +334,28 @@ static void subtract(const search *s, sums *game, const sums *surrogate, double 
 }
 
 /* How strongly to shrink what the fitted game leaves. */
-static fds_status choose_rest(const search *s, const fds__gram *gram, sums *game, unsigned threads,
-                              const stage *fit, bool is_shrunk, fds__ls_choice *out,
-                              fds_error *err) {
+static fds_status choose_rest(const search *s, fds__ls_parts *l, sums *game, unsigned threads,
+                              const stage *fit, bool is_shrunk, fds_error *err) {
     const fds__design *d = s->design;
     const size_t n = d->players, f = d->features, w = s->columns;
     OWNED double *theta = NULL, *errors = NULL;
-    fds__solver solver = {0};
     TRY(NEW(theta, f * w, err));
     TRY(NEW(errors, s->left_out * w, err));
-    fds_status status = fds__solver_create(d, gram->mild, f, out->fit, &solver, err);
-    if (status == FDS_OK) {
-        fds__solver_apply(&solver, fit->b, fit->total, w, theta);
-        stage_errors(s, fit, &solver, theta, false, NULL, NULL, errors);
-        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)n, (int)w, (int)f, -1,
-                    gram->cross, (int)f, theta, (int)w, 1, game->kernel, (int)w);
-        const fds__ls_rest rest = {.design = d,
-                                   .fit = &solver,
-                                   .kernel = gram->kernel,
-                                   .cross = gram->cross,
-                                   .pairs = s->left_out,
-                                   .columns = w,
-                                   .rows = s->rows,
-                                   .errors = errors,
-                                   .b = game->kernel};
-        status =
-            fds__ls_choose_rest(&rest, fds__ls_are_few(d), is_shrunk, threads, &out->rest, err);
-    }
-    fds__solver_free(&solver);
-    return status;
+    fds__solver_apply(&l->fit, fit->b, fit->total, w, theta);
+    stage_errors(s, fit, theta, errors);
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)n, (int)w, (int)f, -1,
+                l->gram.cross, (int)f, theta, (int)w, 1, game->kernel, (int)w);
+    const fds__ls_rest rest = {.design = d,
+                               .fit = &l->fit,
+                               .kernel = l->gram.kernel,
+                               .cross = l->gram.cross,
+                               .pairs = s->left_out,
+                               .columns = w,
+                               .rows = s->rows,
+                               .errors = errors,
+                               .b = game->kernel};
+    return fds__ls_choose_rest(&rest, fds__ls_are_few(d), is_shrunk, threads, &l->choice.rest,
+                               &l->rest, err);
 }
 
 /* The error of dividing v(1) - v(0) evenly, against which "explained" is measured. */
@@ -314,42 +375,43 @@ static double even_error(const search *s, const stage *g) {
     return sum;
 }
 
-static fds_status choose_all(search *s, const fds__gram *gram, const fds_ls_params *params,
-                             sums *game, const sums *surrogate, unsigned threads,
-                             fds__ls_choice *out, fds_error *err) {
+static fds_status choose_all(search *s, fds__ls_parts *l, const fds_ls_params *params, sums *game,
+                             const sums *surrogate, unsigned threads, fds_error *err) {
     const fds__design *d = s->design;
-    bool with_fit = gram->mild;
-    stage first = {.size = with_fit ? d->features : d->players,
-                   .gram = with_fit ? gram->mild : gram->kernel,
-                   .weights = with_fit ? d->mild : d->kernel,
+    fds__ls_choice *out = &l->choice;
+    stage first = {.size = l->with_fit ? d->features : d->players,
+                   .gram = l->with_fit ? l->gram.mild : l->gram.kernel,
+                   .weights = l->with_fit ? d->mild : d->kernel,
                    .kept = game->kept,
                    .total = game->total,
-                   .b = with_fit ? game->mild : game->kernel};
-    fds__penalty list[MOST_STRENGTHS], *chosen = with_fit ? &out->fit : &out->rest;
+                   .b = l->with_fit ? game->mild : game->kernel};
+    fds__penalty list[MOST_STRENGTHS], *chosen = l->with_fit ? &out->fit : &out->rest;
+    fds__solver *solver = l->with_fit ? &l->fit : &l->rest;
     double score, even = even_error(s, &first);
     size_t count = list_candidates(d, params->adjust, list);
     double worse = params->adjust == FDS_ADJUST_NONE || fds__ls_are_few(d) ? 1 : tolerance;
-    TRY(choose_or_ridge(s, &first, list, count, worse, threads, chosen, &score, err));
+    TRY(choose_or_ridge(s, &first, list, count, worse, threads, chosen, solver, &score, err));
+    if (!solver->q)
+        return fds__solver_fail(err);
     if (surrogate) {
-        TRY(choose_control(s, &first, game, surrogate, *chosen, &out->control, err));
+        TRY(choose_control(s, &first, game, surrogate, solver, &out->control, err));
         subtract(s, game, surrogate, out->control);
-        TRY(choose(s, &first, chosen, 1, 1, threads, chosen, &score, err));
+        TRY(score_solved(s, &first, solver, &score, err));
     }
     out->explained = even > 0 ? 1 - score / even : 1;
-    return with_fit ? choose_rest(s, gram, game, threads, &first,
-                                  params->adjust != FDS_ADJUST_CONTROL, out, err)
-                    : FDS_OK;
+    return l->with_fit
+               ? choose_rest(s, l, game, threads, &first, params->adjust != FDS_ADJUST_CONTROL, err)
+               : FDS_OK;
 }
 
-fds_status fds__ls_choose(const fds__design *d, const fds__gram *gram, const fds_rows *rows,
-                          const fds_ls_params *params, unsigned threads, fds__ls_choice *out,
-                          fds_error *err) {
+fds_status fds__ls_choose(fds__ls_parts *l, const fds_rows *rows, const fds_ls_params *params,
+                          unsigned threads, fds_error *err) {
+    const fds__design *d = &l->design;
     search s = {.design = d,
                 .columns = MIN(rows->columns, (size_t)FDS__LS_SAMPLE),
                 .left_out = MIN(d->pairs, (size_t)FDS__LS_LEFT_OUT)};
     OWNED double *left_out = NULL;
     sums game = {0}, surrogate = {0};
-    *out = (fds__ls_choice){0};
     TRY(NEW(left_out, s.left_out * d->features, err));
     fds__design_rows(d, 0, s.left_out, left_out);
     s.rows = left_out;
@@ -357,8 +419,8 @@ fds_status fds__ls_choose(const fds__design *d, const fds__gram *gram, const fds
     if (status == FDS_OK && params->control)
         status = sums_read(&s, params->control, &surrogate, err);
     if (status == FDS_OK)
-        status = choose_all(&s, gram, params, &game, params->control ? &surrogate : NULL, threads,
-                            out, err);
+        status =
+            choose_all(&s, l, params, &game, params->control ? &surrogate : NULL, threads, err);
     fds__free(game.mild);
     fds__free(surrogate.mild);
     return status;

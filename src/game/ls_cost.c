@@ -76,19 +76,23 @@ static double direct_operations(double n, double f, double m, double columns, fd
     double inverse = 2; /* times f^3: the operations are f^3, and slower than a product's */
     double gram = 2 * m * n * n + (with_fit ? 2 * m * f * (n + f) : 0);
     double sample = 2 * m * w * (n + f);
-    double candidate = inverse * f * f * f + 2 * f * f * (l + w) + 2 * l * f * w;
-    double choosing = candidates * candidate / MIN(workers, candidates);
-    double risk = inverse * n * n * n + 2 * n * n * (l + w);
-    double rest =
-        with_fit ? inverse * f * f * f + 2 * f * l * (f + n) + risk * (1 + 6 / MIN(workers, 6)) : 0;
-    double solvers = inverse * (n * n * n + (with_fit ? f * f * f : 0));
+    double path = 4; /* times f^3: half of the 4/3 f^3 operations read the matrix for each column */
+    double scores = 2 * l * f * w / MIN(workers, candidates);
+    double turned = 2 * f * f * (l + w); /* or as much by the solver where there is one candidate */
+    double choosing = inverse * f * f * f + turned + candidates * scores +
+                      (candidates > 1 ? path * f * f * f : 0);
+    double rest = with_fit ? 2 * f * l * (f + n) + (path + inverse) * n * n * n +
+                                 2 * n * n * (3 * l + w) + 7 * 10 * n * (l + w)
+                           : 0;
     double errors =
         2 * m * n * n + (with_fit ? 2 * n * f * f + 2 * n * n * f + 2 * m * f * (n + f) : 0);
     double chunks = ceil_div(columns, FDS__LS_CHUNK);
-    double chunk = chunks * (2 * m * n * n + (with_fit ? 2 * m * n * f : 0));
+    double influence = 2 * m * n * n + (with_fit ? 2 * m * n * f : 0);
+    bool is_kept = chunks > 1 && fds__ls_kept((uint64_t)m, (uint64_t)n) > 0;
+    double chunk = is_kept ? 0 : chunks * influence;
     double column =
         columns * (2 * m * (n + f) + 2 * f * f + 2 * n * (f + n) + 2 * m * (f + n) + 2 * n * n);
-    return gram + sample + choosing + rest + solvers + errors +
+    return gram + sample + choosing + rest + errors + (is_kept ? influence : 0) +
            (chunk + column) / MIN(workers, chunks);
 }
 

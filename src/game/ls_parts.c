@@ -124,12 +124,14 @@ fds_status fds__ls_parts_begin(const fds_plan *plan, const fds_ls_params *params
     return FDS_OK;
 }
 
+/* Makes the solvers that fds__ls_choose has not left. */
 fds_status fds__ls_parts_solve(fds__ls_parts *l, fds_error *err) {
-    if (l->with_fit)
+    if (l->with_fit && !l->fit.q)
         TRY(fds__solver_create(&l->design, l->gram.mild, l->design.features, l->choice.fit, &l->fit,
                                err));
-    return fds__solver_create(&l->design, l->gram.kernel, l->design.players, l->choice.rest,
-                              &l->rest, err);
+    return l->rest.q ? FDS_OK
+                     : fds__solver_create(&l->design, l->gram.kernel, l->design.players,
+                                          l->choice.rest, &l->rest, err);
 }
 
 fds_status fds__ls_parts_errors(fds__ls_parts *l, fds_error *err) {
@@ -162,6 +164,28 @@ void fds__ls_influence(const fds__ls_parts *l, size_t first, size_t count, doubl
     }
     for (size_t i = 0; i < count * d->players; i++)
         influence[i] *= influence[i];
+}
+
+fds_status fds__ls_parts_keep(fds__ls_parts *l, bool with_rows, fds_error *err) {
+    const fds__design *d = &l->design;
+    const double start_s = fds__now_s();
+    size_t f = d->features, n = d->players;
+    if (fds__ls_kept(d->pairs, with_rows ? f + n : n) == 0)
+        return FDS_OK;
+    OWNED double *rows = NULL;
+    TRY(NEW(rows, FDS__LS_BLOCK * f, err));
+    if (with_rows)
+        TRY(NEW(l->rows, d->pairs * f, err));
+    TRY(NEW(l->influence, d->pairs * n, err));
+    for (size_t first = 0; first < d->pairs; first += FDS__LS_BLOCK) {
+        size_t count = MIN(d->pairs - first, (size_t)FDS__LS_BLOCK);
+        fds__design_rows(d, first, count, rows);
+        if (with_rows)
+            memcpy(l->rows + first * f, rows, count * f * sizeof *rows);
+        fds__ls_influence(l, first, count, rows, l->influence + first * n);
+        TRY(fds__design_report(d, "influence", first + count, start_s, err));
+    }
+    return FDS_OK;
 }
 
 void fds__ls_parts_free(fds__ls_parts *l) {

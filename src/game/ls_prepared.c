@@ -7,8 +7,6 @@
 #include <math.h>
 #include <string.h>
 
-#define MOST_KEPT ((size_t)256 << 20) /* bytes of rows and influence */
-
 struct fds__ls_prepared {
     fds_ls_params params;
     fds__ls_parts parts;
@@ -39,25 +37,6 @@ static fds_status take_strengths(const fds_ls_report *r, bool with_fit, fds__ls_
 
 /* ---- making one ---- */
 
-/* Fills in parts->rows and parts->influence, block by block as ls_columns.c would. */
-static fds_status keep_blocks(fds__ls_parts *l, fds_error *err) {
-    const fds__design *d = &l->design;
-    size_t f = d->features, n = d->players, size;
-    if (!fds__mul(d->pairs, (f + n) * sizeof(double), &size) || size > MOST_KEPT)
-        return FDS_OK;
-    OWNED double *rows = NULL;
-    TRY(NEW(rows, FDS__LS_BLOCK * f, err));
-    TRY(NEW(l->rows, d->pairs * f, err));
-    TRY(NEW(l->influence, d->pairs * n, err));
-    for (size_t first = 0; first < d->pairs; first += FDS__LS_BLOCK) {
-        size_t count = MIN(d->pairs - first, (size_t)FDS__LS_BLOCK);
-        fds__design_rows(d, first, count, rows);
-        memcpy(l->rows + first * f, rows, count * f * sizeof *rows);
-        fds__ls_influence(l, first, count, rows, l->influence + first * n);
-    }
-    return FDS_OK;
-}
-
 fds_status fds__ls_prepared_check(const fds_plan *plan, const fds_ls_params *params,
                                   fds_error *err) {
     size_t features;
@@ -80,7 +59,7 @@ static fds_status prepare(fds__ls_prepared *p, const fds_plan *plan, const fds_l
     TRY(fds__gram_create(&p->parts.design, &p->parts.gram, err));
     TRY(fds__ls_parts_solve(&p->parts, err));
     TRY(fds__ls_parts_errors(&p->parts, err));
-    return keep_blocks(&p->parts, err);
+    return fds__ls_parts_keep(&p->parts, true, err);
 }
 
 fds_status fds__ls_prepared_create(const fds_plan *plan, const fds_ls_params *params,

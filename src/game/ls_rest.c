@@ -11,7 +11,10 @@
  * where a_l,i is the influence of pair i on the values, and e_i^2 the squared error of pair i when it
  * is left out, times the share of unseen coalitions of its size. Where all coalitions are known the
  * errors count nothing, and nothing is shrunk. (Held-out coalitions cannot choose: they are mostly of
- * middle sizes, whose prediction says little about the small and large ones that decide the values.) */
+ * middle sizes, whose prediction says little about the small and large ones that decide the values.)
+ *
+ * Only scalar products of these vectors count, so all of them are taken in the basis of ls_path.c, where
+ * another strength costs little. */
 #include "ls.h"
 
 #include <cblas.h>
@@ -21,12 +24,13 @@
 static const double strengths[] = {0, 10, 30, 100, 300, 1000};
 enum { STRENGTHS = sizeof strengths / sizeof *strengths };
 
-/* For L pairs and C columns of the sample. */
+/* For L pairs and C columns of the sample; all but squares in the basis of path. */
 typedef struct {
     const fds__ls_rest *r;
-    double ridge;
+    const fds__path *path;
+    double *rows;        /* (n, L): Z' */
     double *through_fit; /* (n, L): influence on P theta */
-    double *on_b;        /* (n, L): influence on b */
+    double *on_b, *b;    /* (n, L), reduced: influence on b; (n, C), reduced */
     double *plain;       /* (n, C): Q_0 b */
     double *influence;   /* (n, L): a_0 */
     double *squares;     /* (L): e_i^2, summed over the columns; for all pairs of its size */
@@ -36,23 +40,35 @@ typedef struct {
 
 /* Between two products; their number is small. */
 static fds_status report(const search *s, size_t done, fds_error *err) {
-    enum { PRODUCTS = 3 };
+    enum { PRODUCTS = 2 };
     return fds__report(s->r->design->events, "shrinkage", "products", done, PRODUCTS, s->start_s,
                        err);
 }
 
-/* The influence of a solver, out (n, L), and what it makes of b, phi (n, C). */
-static void apply(const search *s, const fds__solver *q, double *out, double *phi) {
-    const fds__ls_rest *r = s->r;
-    int n = (int)r->design->players, pairs = (int)r->pairs, w = (int)r->columns;
-    memcpy(out, s->through_fit, r->design->players * r->pairs * sizeof *out);
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, pairs, n, 1, q->q, n, s->on_b, pairs,
-                1, out, pairs);
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, w, n, 1, q->q, n, r->b, w, 0, phi, w);
+/* The influence of a strength, out (n, L), and what it makes of b, phi (n, C). */
+static fds_status apply(const search *s, double strength, double *out, double *phi,
+                        fds_error *err) {
+    const size_t pairs = s->r->pairs, columns = s->r->columns, n = s->path->size;
+    fds__path_point point;
+    fds_status status = fds__path_at(s->path, strength, &point, err);
+    if (status == FDS_OK) {
+        memcpy(out, s->on_b, n * pairs * sizeof *out);
+        memcpy(phi, s->b, n * columns * sizeof *phi);
+        fds__path_solve(&point, NULL, pairs, out);
+        fds__path_solve(&point, NULL, columns, phi);
+        fds__path_return(s->path, pairs, out);
+        fds__path_return(s->path, columns, phi);
+        for (size_t i = 0; i < n * pairs; i++)
+            out[i] += s->through_fit[i];
+    }
+    fds__path_point_free(&point);
+    return status;
 }
 
-/* How theta, and with it b, depend on each pair; of_fit (L): the leverage of the pairs. */
-static fds_status pass_through_fit(search *s, double *of_fit, fds_error *err) {
+/* How theta, and with it b, depend on each pair: through_fit and on_b (n, L), not in the basis yet; of_fit
+ * (L): the leverage of the pairs. */
+static fds_status pass_through_fit(const search *s, double *through_fit, double *on_b,
+                                   double *of_fit, fds_error *err) {
     const fds__ls_rest *r = s->r;
     const fds__design *d = r->design;
     const size_t pairs = r->pairs, n = d->players, f = d->features;
@@ -63,13 +79,13 @@ static fds_status pass_through_fit(search *s, double *of_fit, fds_error *err) {
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, (int)f, (int)pairs, (int)f, 1, r->fit->q,
                 (int)f, weighted, (int)f, 0, theta, (int)pairs);
     TRY(report(s, 1, err));
-    fds__ls_add_fit(d, theta, pairs, s->through_fit);
+    fds__ls_add_fit(d, theta, pairs, through_fit);
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)n, (int)pairs, (int)f, -1, r->cross,
-                (int)f, theta, (int)pairs, 0, s->on_b, (int)pairs);
+                (int)f, theta, (int)pairs, 0, on_b, (int)pairs);
     for (size_t i = 0; i < pairs; i++) {
         of_fit[i] = cblas_ddot((int)f, r->rows + i * f, 1, theta + i, (int)pairs);
         for (size_t j = 0; j < n; j++)
-            s->on_b[j * pairs + i] += d->kernel[i] * r->rows[i * f + j];
+            on_b[j * pairs + i] += d->kernel[i] * r->rows[i * f + j];
     }
     return FDS_OK;
 }
@@ -102,38 +118,28 @@ static fds_status square_errors(search *s, const double *of_fit, fds_error *err)
     const fds__design *d = r->design;
     const size_t n = d->players;
     TRY(count_sizes(r, s->squares, err));
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)r->pairs, (int)r->columns, (int)n,
-                -1, r->rows, (int)d->features, s->plain, (int)r->columns, 1, r->errors,
-                (int)r->columns);
+    cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)r->pairs, (int)r->columns, (int)n, -1,
+                s->rows, (int)r->pairs, s->plain, (int)r->columns, 1, r->errors, (int)r->columns);
     for (size_t i = 0; i < r->pairs; i++) {
-        const double *e = r->errors + i * r->columns, *row = r->rows + i * d->features;
+        const double *e = r->errors + i * r->columns;
         double own = of_fit[i]; /* its leverage; a_0 - through_fit is Q_0 times what b gets */
         for (size_t j = 0; j < n; j++)
-            own += row[j] * (s->influence[j * r->pairs + i] - s->through_fit[j * r->pairs + i]);
+            own += s->rows[j * r->pairs + i] *
+                   (s->influence[j * r->pairs + i] - s->through_fit[j * r->pairs + i]);
         double rest = MAX(1 - own, 0.1); /* as in ls_columns.c */
         s->squares[i] *= d->unseen[i] * cblas_ddot((int)r->columns, e, 1, e, 1) / (rest * rest);
     }
     return FDS_OK;
 }
 
-static fds_status make_solver(const search *s, double strength, fds__solver *out, fds_error *err) {
-    const fds__penalty penalty = {.ridge = s->ridge, .shrink = strength};
-    return fds__solver_create(s->r->design, s->r->kernel, s->r->design->players, penalty, out, err);
-}
-
 static fds_status estimate_risk(void *context, size_t job, unsigned worker, fds_error *err) {
     search *s = context;
-    const size_t n = s->r->design->players, pairs = s->r->pairs, columns = s->r->columns;
+    const size_t n = s->path->size, pairs = s->r->pairs, columns = s->r->columns;
     OWNED double *influence = NULL, *phi = NULL;
-    fds__solver solver = {0};
     (void)worker;
     TRY(NEW(influence, n * pairs, err));
     TRY(NEW(phi, n * columns, err));
-    fds_status status = make_solver(s, strengths[job], &solver, err);
-    if (status == FDS_OK)
-        apply(s, &solver, influence, phi);
-    fds__solver_free(&solver);
-    TRY(status);
+    TRY(apply(s, strengths[job], influence, phi, err));
     double distance = 0, noise = 0;
     for (size_t i = 0; i < n * columns; i++)
         distance += (phi[i] - s->plain[i]) * (phi[i] - s->plain[i]);
@@ -144,54 +150,67 @@ static fds_status estimate_risk(void *context, size_t job, unsigned worker, fds_
 }
 
 /* Everything that the risks of all strengths have in common. */
-static fds_status prepare(search *s, const fds__solver *plain, fds_error *err) {
-    const size_t n = s->r->design->players, pairs = s->r->pairs;
-    OWNED double *of_fit = NULL;
+static fds_status prepare(search *s, unsigned threads, fds_error *err) {
+    const fds__ls_rest *r = s->r;
+    const size_t n = r->design->players, pairs = r->pairs, columns = r->columns;
+    OWNED double *of_fit = NULL, *through_fit = NULL, *on_b = NULL;
     TRY(NEW(of_fit, pairs, err));
-    TRY(NEW(s->through_fit, n * pairs, err));
-    TRY(NEW(s->on_b, n * pairs, err));
-    TRY(NEW(s->influence, n * pairs, err));
-    TRY(NEW(s->plain, n * s->r->columns, err));
-    TRY(NEW(s->squares, pairs, err));
-    TRY(pass_through_fit(s, of_fit, err));
+    TRY(NEW(through_fit, n * pairs, err));
+    TRY(NEW(on_b, n * pairs, err));
+    TRY(pass_through_fit(s, through_fit, on_b, of_fit, err));
     TRY(report(s, 2, err));
-    apply(s, plain, s->influence, s->plain);
-    TRY(report(s, 3, err));
+    TRY(NEW(s->rows, (4 * n + 1) * pairs + 2 * n * columns, err));
+    s->through_fit = s->rows + n * pairs;
+    s->on_b = s->through_fit + n * pairs;
+    s->influence = s->on_b + n * pairs;
+    s->squares = s->influence + n * pairs;
+    s->b = s->squares + pairs;
+    s->plain = s->b + n * columns;
+    const fds__path *p = s->path;
+    TRY(fds__path_turn(p, r->rows, 1, r->design->features, pairs, false, threads, s->rows, err));
+    TRY(fds__path_turn(p, through_fit, pairs, 1, pairs, false, threads, s->through_fit, err));
+    TRY(fds__path_turn(p, on_b, pairs, 1, pairs, true, threads, s->on_b, err));
+    TRY(fds__path_turn(p, r->b, columns, 1, columns, true, threads, s->b, err));
+    TRY(apply(s, 0, s->influence, s->plain, err));
     return square_errors(s, of_fit, err);
 }
 
-/* Without a penalty if that has a unique solution, else with a ridge. */
-static fds_status make_plain(search *s, fds__solver *plain, fds_error *err) {
-    fds_error why;
-    fds_status status = make_solver(s, 0, plain, &why);
-    if (status == FDS_ERR_DIVERGED && s->ridge == 0) {
-        fds__solver_free(plain);
-        *plain = (fds__solver){0};
-        s->ridge = 1;
-        return make_solver(s, 0, plain, err);
-    }
-    return status == FDS_OK ? FDS_OK : fds__fail(err, status, "%s", why.text);
-}
-
-fds_status fds__ls_choose_rest(const fds__ls_rest *rest, bool are_few, bool is_shrunk,
-                               unsigned threads, fds__penalty *out, fds_error *err) {
-    search s = {.r = rest, .ridge = are_few, .start_s = fds__now_s()};
-    fds__solver plain = {0};
-    fds_status status = make_plain(&s, &plain, err);
-    if (status == FDS_OK && is_shrunk)
-        status = prepare(&s, &plain, err);
-    if (status == FDS_OK && is_shrunk)
+/* FDS_ERR_DIVERGED where the solution without shrinkage is not unique. */
+static fds_status choose_strength(const fds__ls_rest *rest, double ridge, unsigned threads,
+                                  double *strength, fds_error *err) {
+    const fds__design *d = rest->design;
+    fds__path path = {0};
+    search s = {.r = rest, .path = &path, .start_s = fds__now_s()};
+    fds_status status = fds__path_create(d, rest->kernel, d->players,
+                                         (fds__penalty){.ridge = ridge}, false, &path, err);
+    if (status == FDS_OK)
+        status = prepare(&s, threads, err);
+    if (status == FDS_OK)
         status = fds__pool_run(threads, STRENGTHS, estimate_risk, &s, "shrinkage", "strengths",
-                               rest->design->events, err);
+                               d->events, err);
     size_t best = 0;
     for (size_t i = 1; i < STRENGTHS; i++)
         best = s.risks[i] < s.risks[best] ? i : best;
-    *out = (fds__penalty){.ridge = s.ridge, .shrink = strengths[best]};
-    fds__solver_free(&plain);
-    fds__free(s.through_fit);
-    fds__free(s.on_b);
-    fds__free(s.influence);
-    fds__free(s.plain);
-    fds__free(s.squares);
+    *strength = strengths[best];
+    fds__free(s.rows);
+    fds__path_free(&path);
     return status;
+}
+
+/* Without a ridge if that has a unique solution, unless coalitions are few. */
+fds_status fds__ls_choose_rest(const fds__ls_rest *rest, bool are_few, bool is_shrunk,
+                               unsigned threads, fds__penalty *out, fds__solver *solver,
+                               fds_error *err) {
+    fds_status status = FDS_OK;
+    for (*out = (fds__penalty){.ridge = are_few};; out->ridge = 1) {
+        if (is_shrunk)
+            status = choose_strength(rest, out->ridge, threads, &out->shrink, err);
+        if (status == FDS_OK)
+            status = fds__solver_create(rest->design, rest->kernel, rest->design->players, *out,
+                                        solver, err);
+        if (status != FDS_ERR_DIVERGED || out->ridge > 0)
+            return status;
+        fds__solver_free(solver);
+        *solver = (fds__solver){0};
+    }
 }

@@ -76,31 +76,78 @@ static void add_penalty(const fds__design *d, fds__penalty penalty, size_t size,
         h[i * size + i] += 1;
 }
 
+double fds__solver_penalise(const fds__design *d, fds__penalty penalty, size_t size, double *h) {
+    double trace = 0;
+    add_penalty(d, penalty, size, h);
+    for (size_t i = 0; i < size; i++)
+        trace += h[i * size + i];
+    for (size_t i = 0; i < size * size; i++)
+        h[i] += trace / (double)size / (double)size;
+    return trace / (double)size;
+}
+
+fds_status fds__solver_fail(fds_error *err) {
+    return fds__fail(err, FDS_ERR_DIVERGED,
+                     "least squares: the coalitions do not distinguish all players; use more "
+                     "coalitions");
+}
+
+/* q becomes its inverse, by LAPACK's dpotrf, dtrtri and dlauum in blocks of at most a fraction of a second
+ * each; FDS_ERR_DIVERGED if a pivot is not above the bound. Of q (size, size), the upper triangle by rows
+ * counts, which is the lower one by columns. */
+static fds_status invert(const fds__design *d, double *q, size_t size, double bound,
+                         fds_error *err) {
+    const size_t most = ((size_t)1 << 34) / size / size, block = MIN(MAX(most, 64), 1024);
+    const size_t blocks = (size + block - 1) / block;
+    const double start_s = fds__now_s();
+    const int f = (int)size;
+    for (size_t pass = 0; pass < 3; pass++)
+        for (size_t job = 0; job < blocks; job++) {
+            size_t at = (pass == 1 ? blocks - 1 - job : job) * block;
+            const int b = (int)MIN(size - at, block), rest = f - (int)at - b;
+            double *own = q + at * (size + 1), *below = own + b, *left = q + at;
+            double *last = below + (size_t)b * size; /* what follows on the diagonal */
+            if (pass == 0) {                         /* L L' */
+                bool is_solved = LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'L', b, own, f) == 0;
+                for (int i = 0; is_solved && i < b; i++)
+                    is_solved = own[i * (size + 1)] * own[i * (size + 1)] > bound;
+                if (!is_solved)
+                    return fds__solver_fail(err);
+                cblas_dtrsm(CblasColMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, rest,
+                            b, 1, own, f, below, f);
+                cblas_dsyrk(CblasColMajor, CblasLower, CblasNoTrans, rest, b, -1, below, f, 1, last,
+                            f);
+            } else if (pass == 1) { /* L^-1 */
+                cblas_dtrmm(CblasColMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, rest,
+                            b, 1, last, f, below, f);
+                cblas_dtrsm(CblasColMajor, CblasRight, CblasLower, CblasNoTrans, CblasNonUnit, rest,
+                            b, -1, own, f, below, f);
+                if (LAPACKE_dtrtri_work(LAPACK_COL_MAJOR, 'L', 'N', b, own, f) != 0)
+                    return fds__solver_fail(err);
+            } else { /* L^-T L^-1 */
+                cblas_dtrmm(CblasColMajor, CblasLeft, CblasLower, CblasTrans, CblasNonUnit, b,
+                            (int)at, 1, own, f, left, f);
+                LAPACKE_dlauum_work(LAPACK_COL_MAJOR, 'L', b, own, f);
+                cblas_dgemm(CblasColMajor, CblasTrans, CblasNoTrans, b, (int)at, rest, 1, below, f,
+                            left + b, f, 1, left, f);
+                cblas_dsyrk(CblasColMajor, CblasLower, CblasTrans, b, rest, 1, below, f, 1, own, f);
+            }
+            TRY(fds__report(d->events, "shrinkage", "blocks", pass * blocks + job + 1, 3 * blocks,
+                            start_s, err));
+        }
+    return FDS_OK;
+}
+
 fds_status fds__solver_create(const fds__design *d, const double *h, size_t size,
                               fds__penalty penalty, fds__solver *out, fds_error *err) {
-    const int f = (int)size;
-    double trace = 0, total = 0;
+    double total = 0;
     out->size = size;
     TRY(NEW(out->q, size * size, err));
     TRY(NEW(out->g, size, err));
     double *q = out->q, *g = out->g;
     memcpy(q, h, size * size * sizeof *h);
-    add_penalty(d, penalty, size, q);
-    for (size_t i = 0; i < size; i++)
-        trace += q[i * size + i];
-    /* the sum is fixed, so a penalty on it changes no solution; without one, pairs of equal halves,
-     * whose rows sum to 0, would make the equations singular */
-    for (size_t i = 0; i < size * size; i++)
-        q[i] += trace / (double)size / (double)size;
-    /* the upper triangle by rows is the lower one by columns */
-    bool is_solved = LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'L', f, q, f) == 0;
-    /* a pivot near the rounding of the sums means that the pairs do not distinguish the players */
-    for (size_t i = 0; is_solved && i < size; i++)
-        is_solved = q[i * size + i] * q[i * size + i] > 1e-11 * trace / (double)size;
-    if (!is_solved || LAPACKE_dpotri_work(LAPACK_COL_MAJOR, 'L', f, q, f) != 0)
-        return fds__fail(err, FDS_ERR_DIVERGED,
-                         "least squares: the coalitions do not distinguish all players; use more "
-                         "coalitions");
+    double mean = fds__solver_penalise(d, penalty, size, q);
+    TRY(invert(d, q, size, FDS__LS_PIVOT * mean, err));
     for (size_t i = 0; i < size; i++)
         for (size_t j = 0; j < i; j++)
             q[i * size + j] = q[j * size + i];
