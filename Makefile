@@ -170,6 +170,7 @@ bench-accuracy:
 	$(call folder,build-bench)
 	@bench/accuracy.py build-bench small
 	@bench/accuracy.py build-bench large --svg build-bench/accuracy.svg
+	@bench/until.py build-bench --draws 10
 
 bench-money:
 	@scripts/deps bench

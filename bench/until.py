@@ -3,10 +3,9 @@
 
 Usage: bench/until.py BUILD_FOLDER [DATA] [--draws 20] [--players 100] [--test 50]
 
-The utility is knn:5, whose values are known exactly. Each draw samples other coalitions. A prediction counts by its
-greatest standard error, and by the greatest distance of a value from the truth; "greatest value" is that of the player
-with the greatest stated value of each prediction. Beside it, the same with as many coalitions given beforehand (the
-median number), for another draw each: what stopping by the errors themselves costs. Prints Markdown.
+The utility is knn:5, whose values are known exactly. Each draw samples other coalitions. "Greatest values" are those of
+the player with the greatest stated value of each prediction. Beside it, the same with as many coalitions given
+beforehand (the median number), for another draw each: what stopping by the errors themselves costs. Prints Markdown.
 """
 import argparse
 import csv
@@ -31,7 +30,7 @@ def coalitions(fds, work, options):
 
 
 def score(found, truth):
-    """Shares: predictions whose worst distance is within E are counted by the caller; here coverage."""
+    """The share of values within 1.96 errors of the truth, that of each prediction's greatest, and the distances of these."""
     tests = {}
     for (test, player), (value, error) in found.items():
         tests.setdefault(test, []).append((value, error, abs(value - truth[test, player][0])))

@@ -129,7 +129,7 @@ static fds_status is_of_other_plan(const char *path, const fds_utility *utility,
 }
 
 fds_status fds__bank_extend(const char *path, const fds_utility *utility, const fds_plan *plan,
-                            fds_error *err) {
+                            const fds_events *events, fds_error *err) {
     const size_t n = fds_plan_players(plan);
     char earlier[FDS__PATH_MAX];
     OWNED uint32_t *same = NULL;
@@ -148,6 +148,6 @@ fds_status fds__bank_extend(const char *path, const fds_utility *utility, const 
     for (size_t p = 0; p < n; p++)
         same[p] = (uint32_t)p;
     const fds__reuse map = {.players = same, .from_players = n};
-    TRY(fds__bank_reuse(path, earlier, utility, plan, &map, &records, &kept, err));
+    TRY(fds__bank_reuse(path, earlier, utility, plan, &map, events, &records, &kept, err));
     return fds__file_remove(earlier, err);
 }

@@ -135,7 +135,7 @@ fds_status fds__fit_train_sub_models(fds__fit_job *f, fds_error *err) {
     if (kept) {
         TRY(fds__path_join(path, sizeof path, f->dir, FDS__RUN_BANK, err));
         if (f->settings.until.wanted > 0)
-            TRY(fds__bank_extend(path, f->utility, kept, err));
+            TRY(fds__bank_extend(path, f->utility, kept, f->events, err));
         TRY(fds__bank_fill(path, f->utility, f->table, kept, threads, &events, err));
     }
     TRY(count_missing(f, &missing, err));

@@ -42,10 +42,6 @@ static bool io_fails(void) {
     return true;
 }
 
-static fds_status rename_to(const char *from, const char *to, fds_error *err) {
-    return !io_fails() && rename(from, to) == 0 ? FDS_OK : fail_at("rename", from, err);
-}
-
 static fds_status remove_folder(const char *path, fds_error *err) {
     return !io_fails() && rmdir(path) == 0 ? FDS_OK : fail_at("remove", path, err);
 }
@@ -120,7 +116,7 @@ static fds_status move_up(const char *dir, fds_error *err) {
         if (status == FDS_OK)
             status = path_of(dir, names.items[i], to, err);
         if (status == FDS_OK)
-            status = rename_to(from, to, err);
+            status = fds__file_rename(from, to, err);
     }
     fds__names_free(&names);
     TRY(status);
@@ -134,7 +130,7 @@ static fds_status replace(const char *dir, fds_error *err) {
     TRY(path_of(dir, MADE_FOLDER, made, err));
     TRY(path_of(dir, DONE_FOLDER, done, err));
     TRY(remove_contents(dir, MADE_FOLDER, err));
-    TRY(rename_to(made, done, err));
+    TRY(fds__file_rename(made, done, err));
     TRY(fds__dir_sync(dir, err));
     return move_up(dir, err);
 }
@@ -182,7 +178,7 @@ static fds_status separate(fds__update *u, fds_error *err) {
     u->table = NULL;
     TRY(describe(u, new, err));
     TRY(fds__dir_sync(new, err));
-    TRY(rename_to(new, made, err));
+    TRY(fds__file_rename(new, made, err));
     TRY(fds__dir_sync(u->dir, err));
     TRY(replace(u->dir, err));
     fds_table_free(u->from);

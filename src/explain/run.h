@@ -156,7 +156,7 @@ fds_status fds__bank_form(const fds_net *net, const fds__bank_slots *slots, uint
 /* Makes a bank of fewer coalitions of the same utility function, in its own place, one of this plan, with
  * what it has. Does nothing to one of this plan, or if there is none. */
 fds_status fds__bank_extend(const char *path, const fds_utility *utility, const fds_plan *plan,
-                            fds_error *err);
+                            const fds_events *events, fds_error *err);
 
 /* Takes the sub-models of coalitions of plan that another run's bank has into the file path. *records:
  * how many that has; *kept: how many of them the plan has. Does nothing if it does not exist. */
