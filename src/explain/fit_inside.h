@@ -56,9 +56,6 @@ fds_status fds__fit_solve_plan(const fds__fit_job *f, const fds_plan *plan, doub
 
 /* ---- fit_rounds.c: `until_error` ---- */
 
-/* The round that an earlier process had come to; 0: the first. */
-fds_status fds__fit_round(const char *dir, const fds_params *params, uint64_t *round,
-                          fds_error *err);
 /* Whether the values need more coalitions. */
 fds_status fds__fit_measure_round(fds__fit_job *f, fds_error *err);
 

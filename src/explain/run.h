@@ -94,6 +94,9 @@ static inline fds__utility_params fds__fit_utility(const fds__fit_settings *sett
 static inline bool fds__fit_measures(const fds__fit_settings *settings) {
     return settings->probes && strcmp(settings->explainer.network, "auto") == 0;
 }
+/* With `until_error`: the round that an earlier process had come to in the run dir, if there is one. */
+fds_status fds__fit_round(const char *dir, const fds_params *params, uint64_t *round,
+                          fds_error *err);
 /* Whether least squares can solve the plan and, where sub-models answer, can be prepared for that. */
 fds_status fds__fit_check_plan(const fds__fit_settings *s, const fds_plan *plan,
                                const fds_groups *groups, fds_error *err);

@@ -392,6 +392,16 @@ fds_status fds__run_record_compare(const char *dir, const json_t *description,
     if (status != FDS_OK)
         return fds__fail(err, status, "%s", why.text);
     *is_there = true;
+    const char *forgotten = json_string_value(json_object_get(json, "forgetting"));
+    if (forgotten) {
+        fds__fail(
+            err, FDS_ERR_CONFLICT,
+            "%s: the removal of \"%.100s\" was interrupted: run fds forget with that provider "
+            "again first",
+            path, forgotten);
+        json_decref(json);
+        return FDS_ERR_CONFLICT;
+    }
     *is_done = json_object_get(json, "results") != NULL;
     json_object_del(json, "results");
     json_object_del(json, "machine");

@@ -248,6 +248,8 @@ fds_status fds__update_reuse(fds__update *u, const char *into, fds_error *err) {
     if (kept) { /* before the table: a record there without its sub-model would be trained again */
         TRY(fds__path_join(path, sizeof path, into, FDS__RUN_BANK, err));
         TRY(fds__path_join(old, sizeof old, u->dir, FDS__RUN_BANK, err));
+        if (u->fit->until_error > 0)
+            TRY(fds__bank_extend(path, u->utility, kept, u->events, err));
         TRY(fds__bank_reuse(path, old, u->utility, kept, &u->map, u->events, &u->models,
                             &u->models_kept, err));
     }
@@ -349,6 +351,8 @@ static fds_status run(fds__update *u, const char *out, char **report, fds_error 
     char *text = NULL;
     TRY(check(u->params, u->dir, out, err));
     TRY(fds__update_open(u, err));
+    if (u->fit->until_error > 0)
+        TRY(fds__fit_round(out, u->fit, &u->fit->round, err));
     TRY(fds__update_compare(u, err));
     TRY(check_output(u, out, err));
     TRY(fds__update_reuse(u, out, err));

@@ -243,12 +243,13 @@ void fds__design_group_means(const fds__design *d, const double *x, size_t width
         const uint32_t *members = NULL;
         size_t of = d->groups ? fds_groups_members(d->groups, g, &members) : d->players;
         double *mean = means + (members ? members[0] : 0) * width;
-        for (size_t c = 0; c < width; c++) {
-            double sum = 0;
-            for (size_t k = 0; k < of; k++)
-                sum += x[(members ? members[k] : k) * width + c];
-            mean[c] = sum / (double)of;
-        }
+        for (size_t c = 0; c < width; c++)
+            mean[c] = 0;
+        for (size_t k = 0; k < of; k++)
+            for (size_t c = 0; c < width; c++)
+                mean[c] += x[(members ? members[k] : k) * width + c];
+        for (size_t c = 0; c < width; c++)
+            mean[c] /= (double)of;
         for (size_t k = 1; k < of; k++)
             memcpy(means + (members ? members[k] : k) * width, mean, width * sizeof *mean);
     }

@@ -55,12 +55,13 @@ static void measure_kept(const fds__design *d, const double *lost, double *own, 
 /* Shrinking loses strength * (values of solver.q) (I - group means) of the true deviations. */
 static fds_status make_bias(fds__ls_parts *l, fds_error *err) {
     const fds__design *d = &l->design;
-    size_t n = d->players;
     const fds__solver *solver = l->with_fit ? &l->fit : &l->rest;
+    const size_t n = d->players, f = solver->size;
+    const double start_s = fds__now_s();
     double strength = l->with_fit ? l->choice.fit.shrink : l->choice.rest.shrink;
-    OWNED double *all = NULL, *transposed = NULL, *means = NULL;
-    TRY(NEW(all, n * solver->size, err));
-    TRY(NEW(transposed, n * n, err));
+    OWNED double *all = NULL, *transposed = NULL, *means = NULL; /* (n, f), (f, n), (n, n) */
+    TRY(NEW(all, n * f, err));
+    TRY(NEW(transposed, f * n, err));
     TRY(NEW(means, n * n, err));
     TRY(NEW(l->bias, n * n, err));
     TRY(NEW(l->kept, n, err));
@@ -68,13 +69,12 @@ static fds_status make_bias(fds__ls_parts *l, fds_error *err) {
         fds__ls_add_fit(d, solver->q, solver->size, all);
     else
         memcpy(all, solver->q, n * n * sizeof *all);
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < n; j++)
-            transposed[j * n + i] = all[i * solver->size + j];
+    fds__transpose(all, n, f, transposed);
+    TRY(fds__design_report(d, "leverage", d->pairs, start_s, err));
     fds__design_group_means(d, transposed, n, means);
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < n; j++)
-            l->bias[i * n + j] = strength * (transposed[j * n + i] - means[j * n + i]);
+    for (size_t i = 0; i < n * n; i++)
+        means[i] = strength * (transposed[i] - means[i]);
+    fds__transpose(means, n, n, l->bias);
     measure_kept(d, l->bias, all, l->kept);
     for (size_t i = 0; i < n * n; i++)
         l->bias[i] *= l->bias[i];

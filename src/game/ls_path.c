@@ -166,6 +166,9 @@ static fds_status make_tridiagonal(fds__path *p, double start_s, fds_error *err)
                                           p->reflectors + at, w, (lapack_int)(panel * r));
     assert(info == 0);
     (void)info;
+    /* LAPACK puts 1 there while it multiplies by a small Q, and then what was there: 1 for all threads */
+    for (size_t i = 0; i + 1 < r; i++)
+        b[i * (f + 1) + 1] = 1;
     for (size_t i = 0; i < m; i += COLUMNS) /* J */
         TRY(multiply_q(p, false, MIN(m - i, (size_t)COLUMNS), p->matrix + i * f + m, f, err));
     return report(p, 3 * r, start_s, err);

@@ -116,6 +116,17 @@ def an_update_goes_on_from_the_coalitions_of_the_run():
     assert report["reused"] >= 102 and report["until_error"]["greatest"] <= 0.00005, report
     fds("fit", *changing, "--coalitions", count, "-o", "fixed.run")
     same("new.run", "fixed.run")
+    chance = random.Random(2)
+    for _ in range(5):
+        shutil.rmtree("new.run")
+        for _ in range(3):
+            process = start("update", "old.run", "--until-error", 0.00005, "-o", "new.run", stdout=subprocess.DEVNULL,
+                            stderr=subprocess.DEVNULL)
+            time.sleep(chance.uniform(0.02, 0.4))
+            process.kill()
+            process.wait()
+        fds("update", "old.run", "--until-error", 0.00005, "-o", "new.run", "-q")
+        same("new.run", "fixed.run")
     # the number that was found stays when the data changes
     fds("update", "new.run", "--remove", "shop-3", "-o", "less.run", "-q")
     assert files("less.run")[1] == count and files("less.run")[2] is None

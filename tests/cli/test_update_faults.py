@@ -212,7 +212,7 @@ def no_other_provider_is_forgotten_before_the_first():
     assert is_disturbed and json.loads(pathlib.Path("old.run/run.json").read_text())["forgetting"] == GONE
     refused(["forget", "old.run", "shop-4"], 2, f"\"{GONE}\"", "interrupted")
     refused(["update", "old.run", "--remove", "shop-4", "-o", "new.run"], 2, "fds forget")
-    refused(["fit", "train.csv", *FIT, "-o", "old.run"], 2, "forgetting")
+    refused(["fit", "train.csv", *FIT, "-o", "old.run"], 2, "fds forget", "interrupted")
     fds("forget", "old.run", GONE, "-q")
     fds("forget", "old.run", "shop-4", "-q")
     assert traces("old.run", gone) == []

@@ -446,19 +446,19 @@ static void a_fit_without_checkpoints_ends_with_the_same_bits(void **state) {
 /* Stopped again and again, each time a little later. */
 static void a_fit_stopped_many_times_ends_with_the_same_bits(void **state) {
     (void)state;
-    double kept_s = learn_checkpoint_s;
+    double kept_s = learn_checkpoint_s, values_s = fds__values_kept_s;
     char wanted[65], got[65];
     stopper s = {0};
     fds_error err;
     fds_status status;
     unsigned times = 0;
-    learn_checkpoint_s = 0;
+    learn_checkpoint_s = fds__values_kept_s = 0;
     task t = task_make("afds");
     fit(&t, scratch_path("whole"));
     t.events = (fds_events){.progress = stop, .user = &s};
     do {
-        /* beyond the calls of the least squares and of the check, which are not kept */
-        s = (stopper){.stop_at = 34 + 16 + times % 5};
+        /* beyond the least squares of the values, which are then kept; later beyond those of the check */
+        s = (stopper){.stop_at = (times ? 60 : 100) + times % 5};
         status = try_fit(&t, scratch_path("run"), NULL, &err);
         assert_true(status == FDS_OK || status == FDS_ERR_CANCELLED);
     } while (status != FDS_OK && ++times < 1000);
@@ -468,7 +468,9 @@ static void a_fit_stopped_many_times_ends_with_the_same_bits(void **state) {
     sha256_of(scratch_path("run/explainer.safetensors"), got);
     assert_string_equal(got, wanted);
     expect_same_record(scratch_path("run"), scratch_path("whole"));
+    assert_true(times >= 2);
     learn_checkpoint_s = kept_s;
+    fds__values_kept_s = values_s;
     task_free(&t);
 }
 

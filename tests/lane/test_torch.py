@@ -220,7 +220,7 @@ def train(model, x, y, ids, epochs, optimizer):
 
 def compare(text, images, samples, optimizer):
     """The largest relative difference of logits, the share of images whose probabilities after
-    training agree within 1e-2, and the share with the same label.
+    training agree within 1e-2, and the share with the same label, or with two labels alike.
 
     With batchnorm PyTorch computes in double. A bias before batchnorm has no gradient: in float,
     Adam turns its rounding into whole steps, and PyTorch in float and in double disagree."""
@@ -262,7 +262,8 @@ def compare(text, images, samples, optimizer):
         theirs = torch.softmax(model(x_test), 1).numpy()
     probs = probs.reshape(theirs.shape)
     close = (np.abs(probs - theirs).max(1) <= 1e-2).mean()
-    same = (probs.argmax(1) == theirs.argmax(1)).mean()
+    two = np.sort(theirs, 1)[:, -2:]  # of equal ones rounding decides
+    same = ((probs.argmax(1) == theirs.argmax(1)) | (two[:, 1] - two[:, 0] <= 2e-2)).mean()
     # the file's own weights, as any user would read them
     model.load_state_dict(trained)
     with torch.no_grad():
