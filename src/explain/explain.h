@@ -2,7 +2,8 @@
  *
  * explain: the explainer of the paper, from coalitions' utilities to an answer in milliseconds.
  *
- *   fit.c         the whole job, and its values; fit_utilities.c, fit_explainer.c: its other stages
+ *   fit.c         the whole job, and its values; fit_utilities.c, fit_explainer.c: its other stages;
+ *                 fit_rounds.c: more coalitions until the values are exact enough
  *   values.c      values of an unfinished fit, on disk
  *   parts.c       a part of a fit's sub-models; bank_import.c brings parts together
  *   update.c      a run on changed data, from sub-models that stay valid; forget.c without a provider

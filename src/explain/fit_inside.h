@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * What the files of a fit share: fit.c the whole job and the values, fit_utilities.c sub-models and the service
- * model, fit_explainer.c the explainer and its check on validation inputs. */
+ * model, fit_explainer.c the explainer and its check on validation inputs, fit_rounds.c `until_error`. */
 #ifndef FDS_FIT_INSIDE_H
 #define FDS_FIT_INSIDE_H
 
