@@ -22,6 +22,7 @@ typedef struct {
     const fds_events *caller; /* whose progress counts finished trials, whatever a trial reports */
     fds_events events;        /* of the trials */
     uint64_t done;
+    size_t tried; /* sub-models before the ones that are trained now */
     double start_s;
 } question;
 
@@ -36,8 +37,10 @@ static bool report_trials(void *user, const fds_progress *progress) {
 
 static fds_status try_row(void *context, size_t job, unsigned worker, fds_error *err) {
     const question *q = context;
-    /* rows are of different sizes: a stride through the plan sees all of them */
-    size_t rows = fds_plan_rows(q->plans.all) - 2, row = 2 + job * 37 % rows;
+    /* Rows are of different sizes: a stride through the plan sees all of them, two by two, because a
+     * coalition and its complement have half of the players on average. */
+    const size_t pairs = (fds_plan_rows(q->plans.all) - 2) / 2, tried = q->tried + job;
+    const size_t row = 2 + tried / 2 * 37 % pairs * 2 + tried % 2;
     return fds_utility_eval(q->utility, worker, fds_plan_coalition(q->plans.all, row),
                             q->probs + worker * q->inputs * q->classes, err);
 }
@@ -81,16 +84,16 @@ static fds_status time_small(const question *q, double *seconds, fds_error *err)
 /* Seconds per sub-model, on all threads. */
 static fds_status time_sub_model(question *q, double *seconds, fds_error *err) {
     unsigned threads = q->settings.threads;
-    size_t done = 0, jobs = 2 * threads;
+    const size_t jobs = 2 * threads;
     TRY(RESERVE(q->probs, threads * q->inputs, q->classes, err));
     if (q->n > MANY)
         return time_small(q, seconds, err);
     double start = fds__now_s();
     do {
         TRY(fds__pool_run(threads, jobs, try_row, q, "estimate", "sub-models", &q->events, err));
-        done += jobs;
-    } while (fds__now_s() - start < TRY_S && done < fds_plan_rows(q->plans.all));
-    *seconds = (fds__now_s() - start) / (double)done;
+        q->tried += jobs;
+    } while (fds__now_s() - start < TRY_S && q->tried < fds_plan_rows(q->plans.all));
+    *seconds = (fds__now_s() - start) / (double)q->tried;
     return FDS_OK;
 }
 
