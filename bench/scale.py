@@ -34,7 +34,7 @@ def run(command):
 
 def correlation(values, exact):
     """Of two files of values (samples, players): the mean over the samples."""
-    pairs = zip(np.load(values), np.load(exact))
+    pairs = zip(np.load(values)[0], np.load(exact)[0])  # the second halves are standard errors
     return np.mean([np.corrcoef(a, b)[0, 1] for a, b in pairs if a.std() > 0 and b.std() > 0])
 
 
