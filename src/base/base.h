@@ -98,6 +98,8 @@ typedef struct fds__bytes {
 
 /* SHA-256 of the parts, one after the other. */
 void fds__sha256(const fds__bytes *parts, size_t count, uint8_t digest[32]);
+/* Of each message alone: several at once, in the lanes of vectors. */
+void fds__sha256_each(const fds__bytes *messages, size_t count, uint8_t (*digests)[32]);
 /* Of a file, read piece by piece; as fds_sha256_hex writes it. */
 fds_status fds__file_sha256(const char *path, char hex[65], fds_error *err);
 /* 64 digits, as fds_sha256_hex writes them. False: they are none; NULL is fine. */

@@ -205,14 +205,25 @@ fds_status ledger_postings_decode(const ledger_entry *e, size_t accounts, fds_po
 
 /* ---- shares ---- */
 
-void ledger_share_text(const ledger_entry *e, size_t i, const char *account, int64_t units,
-                       fds__text *out) {
-    char hex[65];
-    uint8_t salt[32];
+/* What a share's salt is the hash of. */
+typedef struct {
+    uint8_t bytes[LEDGER_SALT + sizeof "share" + FDS__DIGITS];
+    size_t size;
+} salted;
+
+static void put_salted(const ledger_entry *e, size_t i, salted *out) {
     char digits[FDS__DIGITS], *number = fds__digits(i, digits);
     size_t length = (size_t)(digits + sizeof digits - number);
-    fds__sha256((fds__bytes[]){{e->salt, sizeof e->salt}, {"share", 5}, {number, length}}, 3, salt);
-    ledger_hex(salt, sizeof salt, hex);
+    memcpy(out->bytes, e->salt, sizeof e->salt);
+    memcpy(out->bytes + sizeof e->salt, "share", 5);
+    memcpy(out->bytes + sizeof e->salt + 5, number, length);
+    out->size = sizeof e->salt + 5 + length;
+}
+
+static void put_share(const ledger_entry *e, const char *account, int64_t units,
+                      const uint8_t salt[32], fds__text *out) {
+    char hex[65];
+    ledger_hex(salt, 32, hex);
     fds__text_add(out, "fds share v1\nentry ", 19);
     fds__text_int(out, (int64_t)e->index);
     fds__text_add(out, "\naccount ", 9);
@@ -224,6 +235,46 @@ void ledger_share_text(const ledger_entry *e, size_t i, const char *account, int
     fds__text_add(out, "\n", 1);
 }
 
+void ledger_share_text(const ledger_entry *e, size_t i, const char *account, int64_t units,
+                       fds__text *out) {
+    salted from;
+    uint8_t salt[32];
+    put_salted(e, i, &from);
+    fds__sha256(&(fds__bytes){from.bytes, from.size}, 1, salt);
+    put_share(e, account, units, salt, out);
+}
+
+enum { SHARES = 64 }; /* hashed together */
+
+/* Of count shares from number first on; at most SHARES. */
+static fds_status hash_shares(const ledger_entry *e, const ledger_state *s,
+                              const fds_posting *postings, size_t first, size_t count,
+                              fds__text *text, log_hash *hashes, fds_error *err) {
+    salted from[SHARES];
+    fds__bytes messages[SHARES];
+    uint8_t salts[SHARES][32];
+    size_t ends[SHARES];
+    for (size_t i = 0; i < count; i++) {
+        put_salted(e, first + i, &from[i]);
+        messages[i] = (fds__bytes){from[i].bytes, from[i].size};
+    }
+    fds__sha256_each(messages, count, salts);
+    text->used = 0;
+    for (size_t i = 0; i < count; i++) {
+        const fds_posting *p = &postings[first + i];
+        fds__text_add(text, &log_leaf_mark, 1);
+        put_share(e, s->accounts[p->account].name, p->units, salts[i], text);
+        ends[i] = text->used;
+    }
+    TRY(fds__text_check(text, err)); /* no longer moves */
+    for (size_t i = 0; i < count; i++) {
+        size_t begin = i ? ends[i - 1] : 0;
+        messages[i] = (fds__bytes){text->data + begin, ends[i] - begin};
+    }
+    log_marked(messages, count, hashes + first);
+    return FDS_OK;
+}
+
 fds_status ledger_share_hashes(const ledger_entry *e, const ledger_state *s,
                                const fds_posting *postings, size_t count, log_hash **hashes,
                                size_t *capacity, fds_error *err) {
@@ -232,12 +283,9 @@ fds_status ledger_share_hashes(const ledger_entry *e, const ledger_state *s,
     *hashes = grown;
     TRY(status);
     fds__text text = {0};
-    for (size_t i = 0; i < count; i++) {
-        text.used = 0;
-        ledger_share_text(e, i, s->accounts[postings[i].account].name, postings[i].units, &text);
-        (*hashes)[i] = log_leaf(text.data, text.used);
-    }
-    status = fds__text_check(&text, err);
+    for (size_t i = 0; i < count && status == FDS_OK; i += SHARES)
+        status =
+            hash_shares(e, s, postings, i, MIN(count - i, (size_t)SHARES), &text, *hashes, err);
     fds__free(text.data);
     return status;
 }

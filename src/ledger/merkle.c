@@ -13,21 +13,38 @@
  */
 #include "ledger/log.h"
 
-enum { PEAKS = 65 }; /* complete subtrees side by side, of 2^64 leaves at most, and one more leaf */
+enum {
+    CHUNK = 64, /* leaves whose tree is computed row by row; a power of two */
+    PEAKS = 65, /* complete subtrees side by side, of 2^64 leaves at most, and one more */
+};
+
+const char log_leaf_mark = 0;
 
 log_hash log_leaf(const void *data, size_t size) {
-    const uint8_t kind = 0;
     log_hash hash;
-    fds__sha256((fds__bytes[]){{&kind, 1}, {data, size}}, 2, hash.bytes);
+    fds__sha256((fds__bytes[]){{&log_leaf_mark, 1}, {data, size}}, 2, hash.bytes);
     return hash;
 }
 
+void log_marked(const fds__bytes *contents, size_t count, log_hash *out) {
+    fds__sha256_each(contents, count, (uint8_t(*)[sizeof *out])out);
+}
+
+typedef struct {
+    uint8_t bytes[1 + 2 * sizeof(log_hash)];
+} node;
+
+static void put_node(const log_hash *left, const log_hash *right, node *out) {
+    out->bytes[0] = 1;
+    memcpy(out->bytes + 1, left->bytes, sizeof *left);
+    memcpy(out->bytes + 1 + sizeof *left, right->bytes, sizeof *right);
+}
+
 log_hash log_node(const log_hash *left, const log_hash *right) {
-    uint8_t input[1 + 2 * sizeof(log_hash)] = {1};
+    node input;
     log_hash hash;
-    memcpy(input + 1, left->bytes, sizeof *left);
-    memcpy(input + 1 + sizeof *left, right->bytes, sizeof *right);
-    fds__sha256(&(fds__bytes){input, sizeof input}, 1, hash.bytes);
+    put_node(left, right, &input);
+    fds__sha256(&(fds__bytes){input.bytes, sizeof input.bytes}, 1, hash.bytes);
     return hash;
 }
 
@@ -48,6 +65,27 @@ void log_reverse(log_hash *hashes, size_t count) {
 
 /* ---- trees in memory ---- */
 
+/* Of 1 to CHUNK leaves, row by row: nodes of one row do not need each other. The last hash of a row
+ * without a partner stands in the next row as it is. */
+static log_hash chunk_root(const log_hash *leaves, size_t count) {
+    log_hash row[CHUNK];
+    node inputs[CHUNK / 2];
+    fds__bytes messages[CHUNK / 2];
+    assert(count > 0 && count <= CHUNK);
+    memcpy(row, leaves, count * sizeof *row);
+    for (; count > 1; count = (count + 1) / 2) {
+        for (size_t i = 0; i < count / 2; i++) {
+            put_node(&row[2 * i], &row[2 * i + 1], &inputs[i]);
+            messages[i] = (fds__bytes){inputs[i].bytes, sizeof inputs[i].bytes};
+        }
+        log_hash alone = row[count - 1];
+        log_marked(messages, count / 2, row);
+        if (count % 2)
+            row[count / 2] = alone;
+    }
+    return row[0];
+}
+
 log_hash log_root(const log_hash *leaves, size_t count) {
     log_hash peaks[PEAKS];
     size_t used = 0;
@@ -55,12 +93,14 @@ log_hash log_root(const log_hash *leaves, size_t count) {
         fds__sha256(NULL, 0, peaks[0].bytes);
         return peaks[0];
     }
-    /* after i leaves there is one peak for each bit of i; two of equal size become one */
-    for (size_t i = 0; i < count; i++) {
-        peaks[used++] = leaves[i];
+    /* after i whole chunks there is one peak for each bit of i; two of equal size become one */
+    for (size_t i = 0; i < count / CHUNK; i++) {
+        peaks[used++] = chunk_root(leaves + i * CHUNK, CHUNK);
         for (size_t left = i + 1; left % 2 == 0; left /= 2, used--)
             peaks[used - 2] = log_node(&peaks[used - 2], &peaks[used - 1]);
     }
+    if (count % CHUNK)
+        peaks[used++] = chunk_root(leaves + count / CHUNK * CHUNK, count % CHUNK);
     for (; used > 1; used--)
         peaks[used - 2] = log_node(&peaks[used - 2], &peaks[used - 1]);
     return peaks[0];

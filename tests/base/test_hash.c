@@ -43,6 +43,43 @@ static void parts_have_the_digest_of_the_whole(void **state) {
     assert_int_equal(whole[0], 0xe3);
 }
 
+/* Of all sizes around the ends of blocks, each beside others of other sizes: lanes end at different
+ * times. FDS_ISA chooses the code, as the lanes of avx2 and avx512. */
+static void many_messages_have_the_digests_of_each(void **state) {
+    (void)state;
+    enum { MOST = 70 };
+    static const char *const sets[] = {"avx512", "avx2", "generic", "none such", ""};
+    const char *before = getenv("FDS_ISA");
+    char kept[64];
+    snprintf(kept, sizeof kept, "%s", before ? before : "");
+    uint8_t data[1000], wanted[32], got[MOST][32];
+    fds__bytes messages[MOST];
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (uint8_t)(i * 131 + i / 256 + 7);
+    for (size_t set = 0; set < COUNT(sets); set++) {
+        assert_int_equal(setenv("FDS_ISA", sets[set], 1), 0);
+        for (size_t count = 0; count <= MOST; count = count < 36 ? count + 1 : count + 17) {
+            for (size_t i = 0; i < count; i++)
+                messages[i] = (fds__bytes){data + i % 7, (i * 37 + count * 11) % 300};
+            memset(got, 'z', sizeof got);
+            fds__sha256_each(messages, count, got);
+            for (size_t i = 0; i < count; i++) {
+                fds__sha256(&messages[i], 1, wanted);
+                assert_memory_equal(got[i], wanted, sizeof wanted);
+            }
+            assert_true(count == MOST || got[count][0] == 'z');
+        }
+        for (size_t size = 0; size < 20; size++) /* the same for all, and nothing at all */
+            messages[size] = (fds__bytes){size ? data : NULL, size ? 119 : 0};
+        fds__sha256_each(messages, 20, got);
+        fds__sha256(&(fds__bytes){data, 119}, 1, wanted);
+        assert_int_equal(got[0][0], 0xe3);
+        for (size_t i = 1; i < 20; i++)
+            assert_memory_equal(got[i], wanted, sizeof wanted);
+    }
+    assert_int_equal(before ? setenv("FDS_ISA", kept, 1) : unsetenv("FDS_ISA"), 0);
+}
+
 static void xxh3_of_nothing_is_the_published_value(void **state) {
     (void)state;
     assert_true(fds_checksum("", 0) == 0x2d06800538d394c2u);
@@ -75,6 +112,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sha256_gives_the_published_digests),
         cmocka_unit_test(parts_have_the_digest_of_the_whole),
+        cmocka_unit_test(many_messages_have_the_digests_of_each),
         cmocka_unit_test(xxh3_of_nothing_is_the_published_value),
         cmocka_unit_test(any_flipped_bit_changes_the_checksum),
     };
