@@ -3,8 +3,8 @@
 
 Usage: bench/planner.py BUILD_FOLDER [DATA] [--most SECONDS]
 
-Twelve fits of few coalitions and epochs. Time is that of sub-models and values, as run.json has it; memory
-is the peak of the process. A setting that is predicted to take more than --most seconds (120) is only
+Twelve fits of few coalitions and epochs; players are single digits, or providers that own some each. Time is
+that of sub-models and values, as run.json has it; memory is the peak of the process. A setting that is predicted to take more than --most seconds (120) is only
 estimated. Prints Markdown; a ratio is what happened over what was predicted.
 """
 import argparse
@@ -15,10 +15,11 @@ import subprocess
 import tempfile
 import time
 
-SETTINGS = [  # method, players, coalitions, epochs (0: until it converges)
-    ("fds", 100, 60, 0), ("afds", 100, 1000, 2), ("gfds", 100, 200, 2), ("gfds+", 100, 200, 2),
-    ("afds", 400, 800, 1), ("gfds", 400, 400, 1), ("gfds+", 400, 200, 1), ("afds", 1000, 2000, 1),
-    ("gfds+", 1000, 100, 1), ("afds", 4000, 800, 1), ("gfds+", 4000, 60, 1), ("gfds+", 10000, 40, 1),
+SETTINGS = [  # method, players, digits of each (0: players are digits), coalitions, epochs (0: until it converges)
+    ("fds", 100, 0, 60, 0), ("afds", 100, 0, 1000, 2), ("gfds", 100, 0, 200, 2), ("gfds", 400, 0, 400, 1),
+    ("gfds+", 1000, 0, 100, 1), ("afds", 4000, 0, 800, 1), ("gfds+", 10000, 0, 40, 1),
+    ("fds", 100, 10, 40, 0), ("afds", 100, 100, 200, 1), ("gfds", 400, 5, 200, 1), ("gfds+", 1000, 10, 40, 1),
+    ("afds", 4000, 2, 400, 1),
 ]
 
 
@@ -34,17 +35,27 @@ def run(command):
     return text, time.monotonic() - start, usage.ru_maxrss * 1024
 
 
+def choose(work, players, each):
+    """Options for so many digits as players, or for so many providers, each of which owns as many digits."""
+    if not each:
+        return ["--players", str(players)]
+    path = os.path.join(work, "owners.csv")
+    with open(path, "w", encoding="utf-8") as file:
+        file.writelines(f"{sample},provider {sample % players}\n" for sample in range(players * each))
+    return ["--owners", path, "--players", "providers", "--inputs-from", "test"]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build")
     parser.add_argument("data", nargs="?", default="mnist")
     parser.add_argument("--most", type=float, default=120)
     a = parser.parse_args()
-    print("| method | players | coalitions | estimated in, s | time predicted, s | ratio | memory predicted, MB | ratio |")
-    print("| --- | --- | --- | --- | --- | --- | --- | --- |")
-    for method, players, coalitions, epochs in SETTINGS:
+    print("| method | players | digits of each | coalitions | estimated in, s | time predicted, s | ratio | memory predicted, MB | ratio |")
+    print("|" + " --- |" * 9)
+    for method, players, each, coalitions, epochs in SETTINGS:
         work = tempfile.mkdtemp()
-        command = [os.path.join(a.build, "cli/fds"), "fit", a.data, "--players", str(players), "--method", method,
+        command = [os.path.join(a.build, "cli/fds"), "fit", a.data, "--method", method, *choose(work, players, each),
                    "--coalitions", str(coalitions), "--inputs", "100", "--explainer", "bank", "--threads", "1"]
         command += ["--epochs", str(epochs)] if epochs else []
         text, seconds, _ = run(command + ["--estimate", "--json"])
@@ -55,9 +66,9 @@ def main():
             out = os.path.join(work, "run")
             _, _, peak = run(command + ["-o", out, "--quiet"])
             took = json.load(open(os.path.join(out, "run.json")))["results"]["seconds"]
-            time_ratio = f"{sum(list(took.values())[:2]) / predicted:.2f}"
+            time_ratio = f"{sum(took[stage] for stage in ("sub-models", "values")) / predicted:.2f}"
             memory_ratio = f"{peak / said['memory']:.2f}"
-        print(f"| {method} | {players:,} | {coalitions:,} | {seconds:.1f} | {predicted:.1f} | {time_ratio} | "
+        print(f"| {method} | {players:,} | {each or '-'} | {coalitions:,} | {seconds:.1f} | {predicted:.1f} | {time_ratio} | "
               f"{said['memory'] / 1e6:.0f} | {memory_ratio} |", flush=True)
         shutil.rmtree(work)
 

@@ -281,6 +281,8 @@ fds_status fds__file_sync(fds__file *file, fds_error *err);
 /* Locks the file until it is closed or the process ends. Does not wait: FDS_ERR_IO when another
  * process holds the lock. user is what the message says is in use. */
 fds_status fds__file_lock(fds__file *file, const char *user, fds_error *err);
+/* Against writers only. It is all that a file open for reading can get on NFS. */
+fds_status fds__file_lock_shared(fds__file *file, const char *user, fds_error *err);
 /* Maps the first size (> 0) bytes for reading. The file must be that long: access beyond its end
  * kills the process. The mapping stays valid after the file is closed. */
 fds_status fds__file_map(fds__file *file, size_t size, const uint8_t **data, fds_error *err);

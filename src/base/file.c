@@ -411,13 +411,21 @@ fds_status fds__file_sync(fds__file *file, fds_error *err) {
     return FDS_OK;
 }
 
-fds_status fds__file_lock(fds__file *file, const char *user, fds_error *err) {
+static fds_status lock(fds__file *file, int how, const char *user, fds_error *err) {
     assert(file->fd >= 0);
-    if (!io_fails() && flock(file->fd, LOCK_EX | LOCK_NB) == 0)
+    if (!io_fails() && flock(file->fd, how | LOCK_NB) == 0)
         return FDS_OK;
     if (errno == EWOULDBLOCK)
         return fds__fail(err, FDS_ERR_IO, "%s is in use by another process", user);
     return fds__fail_errno(err, "lock", file->path);
+}
+
+fds_status fds__file_lock(fds__file *file, const char *user, fds_error *err) {
+    return lock(file, LOCK_EX, user, err);
+}
+
+fds_status fds__file_lock_shared(fds__file *file, const char *user, fds_error *err) {
+    return lock(file, LOCK_SH, user, err);
 }
 
 fds_status fds__file_map(fds__file *file, size_t size, const uint8_t **data, fds_error *err) {

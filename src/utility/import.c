@@ -28,7 +28,7 @@ fds_status fds__lock_source(const char *lock, const char *user, fds__file *out, 
     if (!fds__path_exists(lock))
         return FDS_OK; /* a copy without hidden files */
     TRY(fds__file_open(out, lock, FDS__ACCESS_READ, err));
-    fds_status status = fds__file_lock(out, user, err);
+    fds_status status = fds__file_lock_shared(out, user, err);
     if (status != FDS_OK)
         fds__file_close(out);
     return status;
