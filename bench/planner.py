@@ -4,8 +4,9 @@
 Usage: bench/planner.py BUILD_FOLDER [DATA] [--most SECONDS]
 
 Twelve fits of few coalitions and epochs; players are single digits, or providers that own some each. Time is
-that of sub-models and values, as run.json has it; memory is the peak of the process. A setting that is predicted to take more than --most seconds (120) is only
-estimated. Prints Markdown; a ratio is what happened over what was predicted.
+that of sub-models and values, as run.json has it; memory is the peak of the process. A setting that is predicted
+to take more than --most seconds (120) is only estimated. Each is run once. Prints Markdown; a ratio is what
+happened over what was predicted.
 """
 import argparse
 import json
@@ -51,7 +52,8 @@ def main():
     parser.add_argument("data", nargs="?", default="mnist")
     parser.add_argument("--most", type=float, default=120)
     a = parser.parse_args()
-    print("| method | players | digits of each | coalitions | estimated in, s | time predicted, s | ratio | memory predicted, MB | ratio |")
+    print("| method | players | digits of each | coalitions | estimated in, s | time predicted, s | ratio "
+          "| memory predicted, MB | ratio |")
     print("|" + " --- |" * 9)
     for method, players, each, coalitions, epochs in SETTINGS:
         work = tempfile.mkdtemp()
@@ -66,10 +68,10 @@ def main():
             out = os.path.join(work, "run")
             _, _, peak = run(command + ["-o", out, "--quiet"])
             took = json.load(open(os.path.join(out, "run.json")))["results"]["seconds"]
-            time_ratio = f"{sum(took[stage] for stage in ("sub-models", "values")) / predicted:.2f}"
+            time_ratio = f"{(took['sub-models'] + took['values']) / predicted:.2f}"
             memory_ratio = f"{peak / said['memory']:.2f}"
-        print(f"| {method} | {players:,} | {each or '-'} | {coalitions:,} | {seconds:.1f} | {predicted:.1f} | {time_ratio} | "
-              f"{said['memory'] / 1e6:.0f} | {memory_ratio} |", flush=True)
+        print(f"| {method} | {players:,} | {each or '-'} | {coalitions:,} | {seconds:.1f} | {predicted:.1f} "
+              f"| {time_ratio} | {said['memory'] / 1e6:.0f} | {memory_ratio} |", flush=True)
         shutil.rmtree(work)
 
 
