@@ -196,6 +196,8 @@ fds_status fds__command_create(fds__utility_making *making, fds_error *err);
 /* After a failure: what the program wrote to its standard error goes to events. Nothing for other
  * kinds. */
 void fds__utility_log(const fds_utility *utility, const fds_events *events);
+/* Whether it is a program whose answers may differ from one time to the next. */
+bool fds__utility_is_noisy(const fds_utility *utility);
 /* The variance of a program's answers from one time to the next, where noise is allowed: asks for
  * rows of a filled table again. Else 0. */
 fds_status fds__utility_noise(const fds_utility *utility, const fds_table *table,

@@ -145,6 +145,33 @@ def compare_records(one, other):
     assert a == b
 
 
+def value_by(name, before, *more):
+    """Values by the worker of the tests, which does something before each answer."""
+    pathlib.Path(name).write_text(WORKER.read_text().replace("    time.sleep(args.sleep)\n", before))
+    return ["value", MNIST, "--players", 5, "--test", 4, "--coalitions", 8, "--threads", 1, "-q", "--utility",
+            f"command:{sys.executable} {os.path.abspath(name)} --fault noise", "--allow-noise", "--table", f"{name}.table"]
+
+
+@test
+def a_late_answer_with_noise_is_as_good_as_the_first():
+    # rank 1 keeps its first answer until rank 0, which is asked instead, has given it and is at work on the next
+    words = value_by("late.py", """
+    rank, path = os.environ["OMPI_COMM_WORLD_RANK"], os.path.dirname(__file__) + "/"
+    if rank == "1" and not os.path.exists(path + "asked"):
+        open(path + "asking", "w").write(repr(chosen))
+        os.rename(path + "asking", path + "asked")
+    while not os.path.exists(path + ("late" if rank == "1" else "asked")):
+        time.sleep(0.01)
+    if rank == "0" and os.path.exists(path + "answered"):
+        open(path + "late", "w")
+        time.sleep(2)
+    if rank == "0" and os.path.exists(path + "asked") and open(path + "asked").read() == repr(chosen):
+        open(path + "answered", "w")
+""")
+    mpi(2, *words, FDS_MPI_PATIENCE_S="1")
+    assert os.path.exists("late")
+
+
 @test
 def a_killed_rank_ends_the_job_and_the_same_command_goes_on():
     fds(*slow_value(0), "--table", "one", "-o", "one.csv")
