@@ -173,6 +173,19 @@ def a_late_answer_with_noise_is_as_good_as_the_first():
 
 
 @test
+def a_rank_that_still_computes_at_the_end_is_not_waited_for():
+    words = value_by("slow.py", """
+    if os.environ["OMPI_COMM_WORLD_RANK"] == "1":
+        time.sleep(90)
+""")
+    start_s = time.monotonic()
+    process = mpirun(2, *words, FDS_MPI_PATIENCE_S="1")
+    out, err = process.communicate(timeout=120)
+    assert process.returncode in (0, -signal.SIGSEGV), (process.returncode, err)
+    assert time.monotonic() - start_s < 60
+
+
+@test
 def a_killed_rank_ends_the_job_and_the_same_command_goes_on():
     fds(*slow_value(0), "--table", "one", "-o", "one.csv")
     words = [*slow_value(0.02), "--table", "killed", "-o", "killed.csv"]
