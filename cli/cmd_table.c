@@ -108,10 +108,11 @@ static void print_table(const cli_args *args, const json_t *r) {
            cli_bytes(cli_get_count(r, "bytes"), c),
            cli_get_count(r, "damaged") ? "; some are damaged" : "");
     if (cli_get(r, "models"))
-        printf("%-*s %s of %s places, %s\n", CLI_WIDTH, "sub-models",
+        printf("%-*s %s of %s places, %s%s\n", CLI_WIDTH, "sub-models",
                cli_count(cli_get_count(r, "models.records"), a),
                cli_count(cli_get_count(r, "models.slots"), b),
-               cli_bytes(cli_get_count(r, "models.bytes"), c));
+               cli_bytes(cli_get_count(r, "models.bytes"), c),
+               cli_get_count(r, "models.damaged") ? "; some are damaged" : "");
     printf("%-*s %s\n", CLI_WIDTH, "utility", cli_get_text(r, "parameters.kind"));
     printf("%-*s %s players, %s inputs, %llu classes\n", CLI_WIDTH, "size",
            cli_count(cli_get_count(r, "players"), a), cli_count(cli_get_count(r, "inputs"), b),
@@ -122,7 +123,7 @@ static void print_table(const cli_args *args, const json_t *r) {
 
 static fds_status run_show(cli_args *args, fds_error *err) {
     char *text = NULL;
-    CLI_TRY(fds_table_describe(args->operand, &text, err));
+    CLI_TRY(fds_table_describe(args->operand, args->events, &text, err));
     return cli_show(args, text, print_table, err);
 }
 

@@ -156,11 +156,12 @@ static fds_status count_record(void *context, uint64_t number, const uint8_t *re
     return FDS_OK;
 }
 
-fds_status fds__bank_describe(const char *path, json_t **out, fds_error *err) {
+fds_status fds__bank_describe(const char *path, const fds_events *events, json_t **out,
+                              fds_error *err) {
     fds__file file;
     fds__record_form form;
     json_int_t records = 0;
-    uint64_t size = 0;
+    uint64_t size = 0, damaged = 0;
     *out = NULL;
     if (!fds__path_exists(path))
         return FDS_OK;
@@ -170,11 +171,12 @@ fds_status fds__bank_describe(const char *path, json_t **out, fds_error *err) {
         status = fds__file_size(&file, &size, err);
     form.take = count_record;
     form.context = &records;
+    form.damaged = &damaged;
     if (status == FDS_OK && form.records)
-        status = fds__record_read_all(&file, &form, NULL, err);
+        status = fds__record_read_all(&file, &form, events, err);
     fds__file_close(&file);
     TRY(status);
-    *out = json_pack("{s:I, s:I, s:I}", "records", records, "slots", (json_int_t)form.records,
-                     "bytes", (json_int_t)size);
+    *out = json_pack("{s:I, s:I, s:I, s:I}", "records", records, "damaged", (json_int_t)damaged,
+                     "slots", (json_int_t)form.records, "bytes", (json_int_t)size);
     return *out ? FDS_OK : fds__fail_json(err);
 }

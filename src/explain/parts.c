@@ -206,11 +206,12 @@ fds_status fds_table_import(const char *dir, const char *const *from, size_t cou
 
 /* ---- what is there ---- */
 
-static fds_status describe_run(const char *dir, json_t *about, fds_error *err) {
+static fds_status describe_run(const char *dir, const fds_events *events, json_t *about,
+                               fds_error *err) {
     char path[FDS__PATH_MAX];
     json_t *models;
     TRY(fds__path_join(path, sizeof path, dir, FDS__RUN_BANK, err));
-    TRY(fds__bank_describe(path, &models, err));
+    TRY(fds__bank_describe(path, events, &models, err));
     if (models && !fds__json_put(about, "models", models))
         return fds__fail_json(err);
     TRY(fds__path_join(path, sizeof path, dir, FDS__RUN_JSON, err));
@@ -226,7 +227,8 @@ static fds_status describe_run(const char *dir, json_t *about, fds_error *err) {
     return fds__json_put(about, "run", json_string(state)) ? FDS_OK : fds__fail_json(err);
 }
 
-fds_status fds_table_describe(const char *dir, char **json, fds_error *err) {
+fds_status fds_table_describe(const char *dir, const fds_events *events, char **json,
+                              fds_error *err) {
     char table[FDS__PATH_MAX];
     json_t *about;
     bool is_one = is_run(dir, table);
@@ -235,8 +237,8 @@ fds_status fds_table_describe(const char *dir, char **json, fds_error *err) {
                          "%s is neither a table (it has no table.json) nor a run or a part of one "
                          "(it has no utilities/table.json)",
                          dir);
-    TRY(fds__table_describe(is_one ? table : dir, &about, err));
-    fds_status status = is_one ? describe_run(dir, about, err) : FDS_OK;
+    TRY(fds__table_describe(is_one ? table : dir, events, &about, err));
+    fds_status status = is_one ? describe_run(dir, events, about, err) : FDS_OK;
     if (status == FDS_OK && !fds__json_put(about, "folder", fds__json_string(dir)))
         status = fds__fail_json(err);
     if (status == FDS_OK)

@@ -181,8 +181,9 @@ fds_status fds__bank_compare(const char *first, const char *second, bool *is_the
 /* Takes the sub-models of another file, which may not exist, into the file path. */
 fds_status fds__bank_import(const char *path, const char *from, const fds_events *events,
                             fds__imported *out, fds_error *err);
-/* "records", "slots" and "bytes" of a file; NULL: there is none. */
-fds_status fds__bank_describe(const char *path, json_t **out, fds_error *err);
+/* "records", "damaged", "slots" and "bytes" of a file; NULL: there is none. */
+fds_status fds__bank_describe(const char *path, const fds_events *events, json_t **out,
+                              fds_error *err);
 
 /* ---- newcomers.c: players that a run has never seen ---- */
 

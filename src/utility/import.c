@@ -67,7 +67,9 @@ static fds_status read_records(fds__file *file, const fds__record_form *form, ui
                 TRY(form->take(form->context, first + i, record, &fault, err));
             else if (found == FDS__FOUND_DAMAGED)
                 fault = "is damaged";
-            if (fault)
+            if (fault && form->damaged)
+                ++*form->damaged;
+            else if (fault)
                 return fds__fail(err, FDS_ERR_CORRUPT,
                                  "%s: record %" PRIu64 " (byte %" PRIu64
                                  ") %s; run the command that computed it again",
@@ -380,7 +382,8 @@ static fds_status count_records(const char *dir, uint32_t number, counter *c, ui
     return status;
 }
 
-fds_status fds__table_describe(const char *dir, json_t **out, fds_error *err) {
+fds_status fds__table_describe(const char *dir, const fds_events *events, json_t **out,
+                               fds_error *err) {
     fds__layout layout;
     char **names;
     size_t count;
@@ -394,9 +397,13 @@ fds_status fds__table_describe(const char *dir, json_t **out, fds_error *err) {
         return status;
     }
     counter c = {.layout = &layout};
-    for (size_t i = 0; status == FDS_OK && i < count; i++)
+    const double start_s = fds__now_s();
+    for (size_t i = 0; status == FDS_OK && i < count; i++) {
         if (fds__segment_number(names[i], &number))
             status = count_records(dir, number, &c, &bytes, err);
+        if (status == FDS_OK)
+            status = fds__report(events, "read", "files", i + 1, count, start_s, err);
+    }
     fds__dir_list_free(names, count);
     bool is_whole = status == FDS_OK &&
                     fds__json_put(json, "records", json_integer((json_int_t)c.records)) &&

@@ -579,10 +579,11 @@ fds_status fds__table_import_check(const char *dir, const char *const *from, siz
                                    fds_error *err);
 /* Whether a folder has a table. */
 bool fds__is_table(const char *dir);
-/* table.json, with "records", "slots" and "bytes" added. The caller frees *out. */
-fds_status fds__table_describe(const char *dir, json_t **out, fds_error *err);
+/* table.json, with "records", "damaged", "slots" and "bytes" added. The caller frees *out. */
+fds_status fds__table_describe(const char *dir, const fds_events *events, json_t **out,
+                               fds_error *err);
 /* The same of one file of records, whose form has the right header: reads and checks all of them. take
- * receives the good ones; a damaged one is an error. */
+ * receives the good ones; a damaged one is an error, or counted (form->damaged). */
 fds_status fds__record_read_all(fds__file *file, const fds__record_form *form,
                                 const fds_events *events, fds_error *err);
 /* Locks what another process may be writing, by its existing lock file; none: nothing. */

@@ -147,6 +147,20 @@ def patch(path, at, data):
 
 
 @test
+def damage_is_counted_where_a_part_is_shown():
+    fill(1, "part.1", "--keep-models", of=20)
+    whole = fds_json("table", "show", "part.1")
+    assert (whole["damaged"], whole["models"]["damaged"]) == (0, 0), whole
+    with open("part.1/models.bank", "rb") as file:
+        record_size = int.from_bytes(file.read(32)[24:], "little")
+    patch("part.1/models.bank", 72 + record_size // 2, b"\xff\xff\xff")
+    hurt = fds_json("table", "show", "part.1")
+    assert hurt["models"] == dict(whole["models"], damaged=1, records=whole["models"]["records"] - 1), hurt
+    assert "some are damaged" in fds("table", "show", "part.1")[0]
+    refused(["table", "import", "new.run", "part.1"], 1, "part.1/models.bank: record 0 ", "is damaged")
+
+
+@test
 def what_does_not_belong_together_is_refused_by_name():
     for i in (1, 2):
         fill(i, f"part.{i}", of=2)
