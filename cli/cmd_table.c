@@ -129,11 +129,29 @@ static fds_status run_show(cli_args *args, fds_error *err) {
 
 /* ---- MPI ---- */
 
+static bool is_several(const char *name) {
+    const char *size = getenv(name);
+    return size && atoi(size) > 1;
+}
+
+/* Where the launcher and Open MPI do not find each other, each process would do all of the work. */
+static fds_status check_launcher(fds_error *err) {
+    static const char *const sizes[] = {"PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
+    for (size_t i = 0; fds_ranks_count() == 1 && i < CLI_COUNT(sizes); i++)
+        if (is_several(sizes[i]))
+            return cli_fail(err, FDS_ERR_UNSUPPORTED,
+                            "--mpi: %s is %s, but for Open MPI this process is alone: the launcher "
+                            "must be one that Open MPI knows, for example its mpirun, or srun "
+                            "--mpi=pmix",
+                            sizes[i], getenv(sizes[i]));
+    return FDS_OK;
+}
+
 fds_status cli_ranks_begin(const cli_args *args, fds_error *err) {
-    const char *size = getenv("OMPI_COMM_WORLD_SIZE");
-    if (args->estimate || (!args->mpi && (!size || atoi(size) < 2)))
+    if (args->estimate || (!args->mpi && !is_several("OMPI_COMM_WORLD_SIZE")))
         return FDS_OK;
-    return fds_ranks_begin(err);
+    CLI_TRY(fds_ranks_begin(err));
+    return args->mpi ? check_launcher(err) : FDS_OK;
 }
 
 /* ---- the commands ---- */

@@ -30,9 +30,9 @@ def mpirun(ranks, *args, program=FDS, **more):
 
 
 def mpi(ranks, *args, code=0, **more):
-    process = mpirun(ranks, *args, **more)  # more: variables, and another program
+    process = mpirun(ranks, *args, **more)  # more: variables, and another program; code None: any but 0
     out, err = process.communicate(timeout=200)
-    assert process.returncode == code, (process.returncode, out, err)
+    assert process.returncode == code or (code is None and process.returncode != 0), (process.returncode, out, err)
     return out, err
 
 
@@ -216,6 +216,14 @@ def mistakes_are_told():
     done = subprocess.run([FDS, "fit", MNIST, *map(str, FIT), "--mpi", "-o", "x.run"], env=env, capture_output=True, text=True)
     assert done.returncode != 0 and "libopenmpi-dev" in done.stderr, done.stderr
     refused(["value", MNIST, "--method", "tmc", "--mpi"], 2, "--mpi needs")
+
+
+@test
+def a_process_that_its_launcher_started_alone_does_not_do_the_work_of_all():
+    for name in ("PMI_SIZE", "SLURM_STEP_NUM_TASKS"):
+        out, err = mpi(1, "fit", MNIST, *FIT, "--mpi", "-o", "x.run", code=None, **{name: "2"})
+        assert f"{name} is 2" in err and not os.path.exists("x.run"), err
+        mpi(1, "fit", MNIST, *FIT, "--mpi", "-o", f"{name}.run", **{name: "1"})
 
 
 main()
