@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parts of a fit and of a table, computed apart and imported: the bytes are those of one machine."""
+import fcntl
 import shutil
 import time
 
@@ -144,6 +145,17 @@ def patch(path, at, data):
     with open(path, "r+b") as file:
         file.seek(at)
         file.write(data)
+
+
+@test
+def a_part_may_be_read_by_several_but_not_while_it_is_written():
+    fill(1, "part.1", "--keep-models", of=20)
+    for name in ("utilities/.lock", "models.bank"):
+        with open(f"part.1/{name}") as file:
+            fcntl.flock(file, fcntl.LOCK_SH)  # as another import
+            fds("table", "import", "new.run", "part.1")
+            fcntl.flock(file, fcntl.LOCK_EX)  # as the process that computes it
+            refused(["table", "import", "new.run", "part.1"], 1, "in use")
 
 
 @test
