@@ -108,10 +108,11 @@ static void print_table(const cli_args *args, const json_t *r) {
            cli_bytes(cli_get_count(r, "bytes"), c),
            cli_get_count(r, "damaged") ? "; some are damaged" : "");
     if (cli_get(r, "models"))
-        printf("%-*s %s of %s places, %s\n", CLI_WIDTH, "sub-models",
+        printf("%-*s %s of %s places, %s%s\n", CLI_WIDTH, "sub-models",
                cli_count(cli_get_count(r, "models.records"), a),
                cli_count(cli_get_count(r, "models.slots"), b),
-               cli_bytes(cli_get_count(r, "models.bytes"), c));
+               cli_bytes(cli_get_count(r, "models.bytes"), c),
+               cli_get_count(r, "models.damaged") ? "; some are damaged" : "");
     printf("%-*s %s\n", CLI_WIDTH, "utility", cli_get_text(r, "parameters.kind"));
     printf("%-*s %s players, %s inputs, %llu classes\n", CLI_WIDTH, "size",
            cli_count(cli_get_count(r, "players"), a), cli_count(cli_get_count(r, "inputs"), b),
@@ -122,17 +123,35 @@ static void print_table(const cli_args *args, const json_t *r) {
 
 static fds_status run_show(cli_args *args, fds_error *err) {
     char *text = NULL;
-    CLI_TRY(fds_table_describe(args->operand, &text, err));
+    CLI_TRY(fds_table_describe(args->operand, args->events, &text, err));
     return cli_show(args, text, print_table, err);
 }
 
 /* ---- MPI ---- */
 
+static bool is_several(const char *name) {
+    const char *size = getenv(name);
+    return size && atoi(size) > 1;
+}
+
+/* Where the launcher and Open MPI do not find each other, each process would do all of the work. */
+static fds_status check_launcher(fds_error *err) {
+    static const char *const sizes[] = {"PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
+    for (size_t i = 0; fds_ranks_count() == 1 && i < CLI_COUNT(sizes); i++)
+        if (is_several(sizes[i]))
+            return cli_fail(err, FDS_ERR_UNSUPPORTED,
+                            "--mpi: %s is %s, but for Open MPI this process is alone: the launcher "
+                            "must be one that Open MPI knows, for example its mpirun, or srun "
+                            "--mpi=pmix",
+                            sizes[i], getenv(sizes[i]));
+    return FDS_OK;
+}
+
 fds_status cli_ranks_begin(const cli_args *args, fds_error *err) {
-    const char *size = getenv("OMPI_COMM_WORLD_SIZE");
-    if (args->estimate || (!args->mpi && (!size || atoi(size) < 2)))
+    if (args->estimate || (!args->mpi && !is_several("OMPI_COMM_WORLD_SIZE")))
         return FDS_OK;
-    return fds_ranks_begin(err);
+    CLI_TRY(fds_ranks_begin(err));
+    return args->mpi ? check_launcher(err) : FDS_OK;
 }
 
 /* ---- the commands ---- */

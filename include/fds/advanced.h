@@ -234,8 +234,10 @@ FDS_API fds_status fds_shapley_part(const fds_problem *problem, const fds_params
  * what was taken before that stays. A fit or values in dir then compute only what is still missing. */
 FDS_API fds_status fds_table_import(const char *dir, const char *const *from, size_t count,
                                     const fds_events *events, char **report, fds_error *err);
-/* What a table, or that of a run, is and how much it has, as JSON. Changes nothing. */
-FDS_API fds_status fds_table_describe(const char *dir, char **json, fds_error *err);
+/* What a table, or that of a run, is and how much it has, as JSON; damaged records are counted. Changes
+ * nothing. */
+FDS_API fds_status fds_table_describe(const char *dir, const fds_events *events, char **json,
+                                      fds_error *err);
 
 /* One job of several processes, by MPI (docs/parts.md). begin loads the module fds-mpi.so and starts
  * MPI; FDS_ERR_UNSUPPORTED without it. Rank 0 then calls fds_fit or fds_shapley, the others the

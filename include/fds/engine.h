@@ -135,6 +135,7 @@ FDS_API fds_status fds_inputs_order(const fds_inputs *inputs, const uint32_t *me
  * environment, which forces one, names another or one that the processor lacks. On a given kind of
  * processor all give the same bits. */
 FDS_API const char *fds_isa(void);
+/* How many this process may use. */
 FDS_API unsigned fds_processors(void);
 
 /* Counter-based random numbers (Philox 4x64, 10 rounds): the numbers are a function of

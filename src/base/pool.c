@@ -6,6 +6,7 @@
 #include <cblas.h>
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <time.h>
 #include <unistd.h>
@@ -106,8 +107,12 @@ static void join(pool *p, pthread_t thread) {
     } while (pthread_timedjoin_np(thread, NULL, &until) == ETIMEDOUT);
 }
 
+/* Those that this process may use: a batch system may have given it some of the machine's. Where there
+ * are more than a set can hold, all that are online. */
 unsigned fds_processors(void) {
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    cpu_set_t own;
+    long online = sched_getaffinity(0, sizeof own, &own) == 0 ? CPU_COUNT(&own)
+                                                              : sysconf(_SC_NPROCESSORS_ONLN);
     return online < 1 ? 1 : online > 1024 ? 1024 : (unsigned)online;
 }
 

@@ -72,8 +72,7 @@ static uint64_t offset_of(const fds__bank_slots *slots, size_t slot) {
 
 /* ---- header ---- */
 
-fds_status fds__bank_permit(const fds__record_form *form, const char *path, const uint8_t *header,
-                            fds__found found, fds_error *err) {
+const char *fds__bank_difference(const uint8_t *first, const uint8_t *second, int *at) {
     static const struct {
         int first, size;
         const char *other;
@@ -84,6 +83,16 @@ fds_status fds__bank_permit(const fds__record_form *form, const char *path, cons
         {56, 8, "trained in another way or on other samples"},
         {0, FDS__BANK_HEADER, "in another layout"},
     };
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        *at = parts[i].first;
+        if (memcmp(first + *at, second + *at, (size_t)parts[i].size) != 0)
+            return parts[i].other;
+    }
+    return NULL;
+}
+
+fds_status fds__bank_permit(const fds__record_form *form, const char *path, const uint8_t *header,
+                            fds__found found, fds_error *err) {
     if (memcmp(header, MAGIC, 8) != 0)
         return fds__fail(err, FDS_ERR_FORMAT,
                          "%s is not a bank of sub-models: it does not begin with \"" MAGIC "\"",
@@ -94,14 +103,12 @@ fds_status fds__bank_permit(const fds__record_form *form, const char *path, cons
         return fds__fail(err, FDS_ERR_UNSUPPORTED,
                          "%s: byte 8: a bank of another version; this program reads version %d",
                          path, FDS__BANK_VERSION);
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
-        int at = parts[i].first;
-        if (memcmp(header + at, form->header + at, (size_t)parts[i].size) != 0)
-            return fds__fail(err, FDS_ERR_USAGE,
-                             "%s: byte %d: its sub-models are %s; use another file", path, at,
-                             parts[i].other);
-    }
-    return FDS_OK;
+    int at;
+    const char *other = fds__bank_difference(form->header, header, &at);
+    return other
+               ? fds__fail(err, FDS_ERR_USAGE,
+                           "%s: byte %d: its sub-models are %s; use another file", path, at, other)
+               : FDS_OK;
 }
 
 fds_status fds__bank_form(const fds_net *net, const fds__bank_slots *slots, uint64_t parameters,

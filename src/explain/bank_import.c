@@ -40,6 +40,39 @@ fds_status fds__bank_read_form(fds__file *file, fds__record_form *form, fds_erro
     return FDS_OK;
 }
 
+/* The header of a file, if it has a whole one. */
+static fds_status read_header(const char *path, uint8_t header[FDS__BANK_HEADER], bool *is_there,
+                              fds_error *err) {
+    fds__file file;
+    uint64_t size;
+    *is_there = false;
+    if (!fds__path_exists(path))
+        return FDS_OK;
+    TRY(fds__file_open(&file, path, FDS__ACCESS_READ, err));
+    fds_status status = fds__file_size(&file, &size, err);
+    if (status == FDS_OK && size >= FDS__BANK_HEADER) {
+        status = fds__file_read_at(&file, header, FDS__BANK_HEADER, 0, err);
+        *is_there =
+            status == FDS_OK && fds__record_check(header, FDS__BANK_HEADER) == FDS__FOUND_GOOD;
+    }
+    fds__file_close(&file);
+    return status;
+}
+
+fds_status fds__bank_compare(const char *first, const char *second, bool *is_there,
+                             fds_error *err) {
+    uint8_t a[FDS__BANK_HEADER], b[FDS__BANK_HEADER];
+    bool is_first;
+    int at;
+    TRY(read_header(first, a, &is_first, err));
+    TRY(read_header(second, b, is_there, err));
+    const char *other = is_first && *is_there ? fds__bank_difference(a, b, &at) : NULL;
+    return other ? fds__fail(err, FDS_ERR_CONFLICT,
+                             "%s and %s do not go together: the sub-models of the second are %s",
+                             first, second, other)
+                 : FDS_OK;
+}
+
 /* A good record of the file that receives. */
 static fds_status note_record(void *context, uint64_t number, const uint8_t *record,
                               const char **fault, fds_error *err) {
@@ -123,11 +156,12 @@ static fds_status count_record(void *context, uint64_t number, const uint8_t *re
     return FDS_OK;
 }
 
-fds_status fds__bank_describe(const char *path, json_t **out, fds_error *err) {
+fds_status fds__bank_describe(const char *path, const fds_events *events, json_t **out,
+                              fds_error *err) {
     fds__file file;
     fds__record_form form;
     json_int_t records = 0;
-    uint64_t size = 0;
+    uint64_t size = 0, damaged = 0;
     *out = NULL;
     if (!fds__path_exists(path))
         return FDS_OK;
@@ -137,11 +171,12 @@ fds_status fds__bank_describe(const char *path, json_t **out, fds_error *err) {
         status = fds__file_size(&file, &size, err);
     form.take = count_record;
     form.context = &records;
+    form.damaged = &damaged;
     if (status == FDS_OK && form.records)
-        status = fds__record_read_all(&file, &form, NULL, err);
+        status = fds__record_read_all(&file, &form, events, err);
     fds__file_close(&file);
     TRY(status);
-    *out = json_pack("{s:I, s:I, s:I}", "records", records, "slots", (json_int_t)form.records,
-                     "bytes", (json_int_t)size);
+    *out = json_pack("{s:I, s:I, s:I, s:I}", "records", records, "damaged", (json_int_t)damaged,
+                     "slots", (json_int_t)form.records, "bytes", (json_int_t)size);
     return *out ? FDS_OK : fds__fail_json(err);
 }

@@ -50,11 +50,13 @@ static fds_status open_filling(filling *f, const char *dir, const fds_problem *p
     return fds_table_open(path, f->utility, FDS_STORE_F32, events, &f->table, err);
 }
 
-static fds_status fill(filling *f, const char *dir, fds_part part, const fds_events *events,
-                       fds_error *err) {
+static fds_status fill(filling *f, const char *dir, uint64_t draw, fds_part part,
+                       const fds_events *events, fds_error *err) {
     const fds__fit_settings *s = &f->settings;
     const fds_plan *kept = s->keeps_models ? f->plans.all : f->plans.probes;
     char path[FDS__PATH_MAX];
+    TRY(fds__path_join(path, sizeof path, dir, FDS__RUN_TABLE, err));
+    TRY(fds__part_note(path, f->plans.all, draw, err));
     TRY(fds__table_estimate_part(f->table, f->plans.all, &part, s->threads, &f->before, err));
     if (kept) {
         TRY(fds__path_join(path, sizeof path, dir, FDS__RUN_BANK, err));
@@ -71,7 +73,7 @@ fds_status fds_fit_part(const char *dir, const fds_problem *problem, const fds_p
     TRY(fds__until_refuse(params, err));
     fds_status status = open_filling(&f, dir, problem, params, events, err);
     if (status == FDS_OK)
-        status = fill(&f, dir, part, events, err);
+        status = fill(&f, dir, params->draw, part, events, err);
     if (status == FDS_OK && report)
         status = fds__part_report(dir, part, &f.before, fds__now_s() - start_s, report, err);
     filling_free(&f);
@@ -123,6 +125,21 @@ static fds_status find_kind(const char *dir, const char *const *from, size_t cou
     return FDS_OK;
 }
 
+/* Whether the banks of all parts, and that of the run, are of one plan. */
+static fds_status check_banks(const char *dir, const char *const *from, size_t count,
+                              fds_error *err) {
+    char first[FDS__PATH_MAX], next[FDS__PATH_MAX];
+    bool is_there = false, is_next;
+    for (size_t i = 0; i <= count; i++) {
+        TRY(fds__path_join(next, sizeof next, i ? from[i - 1] : dir, FDS__RUN_BANK, err));
+        TRY(fds__bank_compare(is_there ? first : next, next, &is_next, err));
+        if (is_next && !is_there)
+            strcpy(first, next);
+        is_there |= is_next;
+    }
+    return FDS_OK;
+}
+
 static fds_status import_tables(const char *dir, const char *const *from, size_t count,
                                 const fds_events *events, fds__imported *out, fds_error *err) {
     char into[FDS__PATH_MAX];
@@ -135,6 +152,8 @@ static fds_status import_tables(const char *dir, const char *const *from, size_t
         TRY(fds__path_join(texts + i * FDS__PATH_MAX, FDS__PATH_MAX, from[i], FDS__RUN_TABLE, err));
     }
     TRY(fds__path_join(into, sizeof into, dir, FDS__RUN_TABLE, err));
+    TRY(fds__table_import_check(into, paths, count, err));
+    TRY(check_banks(dir, from, count, err));
     return fds__table_import(into, paths, count, events, out, err);
 }
 
@@ -187,11 +206,12 @@ fds_status fds_table_import(const char *dir, const char *const *from, size_t cou
 
 /* ---- what is there ---- */
 
-static fds_status describe_run(const char *dir, json_t *about, fds_error *err) {
+static fds_status describe_run(const char *dir, const fds_events *events, json_t *about,
+                               fds_error *err) {
     char path[FDS__PATH_MAX];
     json_t *models;
     TRY(fds__path_join(path, sizeof path, dir, FDS__RUN_BANK, err));
-    TRY(fds__bank_describe(path, &models, err));
+    TRY(fds__bank_describe(path, events, &models, err));
     if (models && !fds__json_put(about, "models", models))
         return fds__fail_json(err);
     TRY(fds__path_join(path, sizeof path, dir, FDS__RUN_JSON, err));
@@ -207,7 +227,8 @@ static fds_status describe_run(const char *dir, json_t *about, fds_error *err) {
     return fds__json_put(about, "run", json_string(state)) ? FDS_OK : fds__fail_json(err);
 }
 
-fds_status fds_table_describe(const char *dir, char **json, fds_error *err) {
+fds_status fds_table_describe(const char *dir, const fds_events *events, char **json,
+                              fds_error *err) {
     char table[FDS__PATH_MAX];
     json_t *about;
     bool is_one = is_run(dir, table);
@@ -216,8 +237,8 @@ fds_status fds_table_describe(const char *dir, char **json, fds_error *err) {
                          "%s is neither a table (it has no table.json) nor a run or a part of one "
                          "(it has no utilities/table.json)",
                          dir);
-    TRY(fds__table_describe(is_one ? table : dir, &about, err));
-    fds_status status = is_one ? describe_run(dir, about, err) : FDS_OK;
+    TRY(fds__table_describe(is_one ? table : dir, events, &about, err));
+    fds_status status = is_one ? describe_run(dir, events, about, err) : FDS_OK;
     if (status == FDS_OK && !fds__json_put(about, "folder", fds__json_string(dir)))
         status = fds__fail_json(err);
     if (status == FDS_OK)

@@ -146,6 +146,9 @@ fds_status fds__bank_read(const fds__bank_file *what, const fds__bank_slots *slo
                           const uint32_t *order, unsigned threads, uint16_t *groups,
                           fds_error *err);
 
+/* How the sub-models of a header differ from those of the first, "of another network", and at which
+ * byte; NULL: they do not. */
+const char *fds__bank_difference(const uint8_t *first, const uint8_t *second, int *at);
 /* The failure of a header that does not fit the form. FDS_OK: it is damaged. */
 fds_status fds__bank_permit(const fds__record_form *form, const char *path, const uint8_t *header,
                             fds__found found, fds_error *err);
@@ -172,11 +175,15 @@ fds_status fds__bank_reuse(const char *path, const char *from, const fds_utility
 /* The form that a file's header gives. FDS_ERR_FORMAT: it is no bank; records 0: it is empty. */
 fds_status fds__bank_read_form(fds__file *file, fds__record_form *form, fds_error *err);
 
+/* FDS_ERR_CONFLICT, and what differs, if two files have headers of different plans or trainings.
+ * *is_there: whether the second one has a header. */
+fds_status fds__bank_compare(const char *first, const char *second, bool *is_there, fds_error *err);
 /* Takes the sub-models of another file, which may not exist, into the file path. */
 fds_status fds__bank_import(const char *path, const char *from, const fds_events *events,
                             fds__imported *out, fds_error *err);
-/* "records", "slots" and "bytes" of a file; NULL: there is none. */
-fds_status fds__bank_describe(const char *path, json_t **out, fds_error *err);
+/* "records", "damaged", "slots" and "bytes" of a file; NULL: there is none. */
+fds_status fds__bank_describe(const char *path, const fds_events *events, json_t **out,
+                              fds_error *err);
 
 /* ---- newcomers.c: players that a run has never seen ---- */
 

@@ -201,7 +201,7 @@ static fds_status find_reusable(fds__update *u, fds_error *err) {
     TRY(map_players(u, err));
     TRY(fds__path_join(path, sizeof path, u->dir, FDS__RUN_TABLE, err));
     TRY(fds__table_open_bare(path, u->events, &u->from, err));
-    TRY(fds__table_describe(path, &about, err));
+    TRY(fds__table_describe(path, u->events, &about, err));
     json_t *old = json_object_get(about, "parameters");
     const char *inputs = json_string_value(json_object_get(old, "inputs_sha256"));
     snprintf(sha256, sizeof sha256, "%s", inputs ? inputs : "");

@@ -299,6 +299,10 @@ void fds__utility_log(const fds_utility *utility, const fds_events *events) {
 
 /* ---- noise ---- */
 
+bool fds__utility_is_noisy(const fds_utility *utility) {
+    return utility->kind == &fds__command_kind && ((const command *)utility->self)->allow_noise;
+}
+
 typedef struct {
     const command *command;
     const fds_plan *plan;
@@ -333,10 +337,10 @@ static fds_status measure(void *context, size_t job, unsigned worker, fds_error 
 fds_status fds__utility_noise(const fds_utility *utility, const fds_table *table,
                               const fds_plan *plan, const fds_events *events, double *variance,
                               fds_error *err) {
-    const command *c = utility->kind == &fds__command_kind ? utility->self : NULL;
+    const command *c = fds__utility_is_noisy(utility) ? utility->self : NULL;
     const size_t rows = fds_plan_rows(plan) - 1; /* without the empty coalition */
     *variance = 0;
-    if (!c || !c->allow_noise)
+    if (!c)
         return FDS_OK;
     size_t count = MIN(rows, MAX(rows / CHECK_ONE_IN, (size_t)FEW_CHECKS));
     measuring m = {.command = c, .plan = plan, .stride = rows / count};

@@ -4,7 +4,8 @@
  *
  * Every record goes to the slot that it has in its own table. Parts write to the slots that one
  * process would use (fill.c), so the table has the bytes of that process's in whatever order parts
- * come, and however often. All tables must have the same table.json. A record is taken as it is,
+ * come, and however often. All tables must have the same table.json,
+ * and parts be of one plan (part.c). A record is taken as it is,
  * after its checksum, id and players were checked; one whose coalition the table has must be equal
  * to the bit, because utilities are functions of the coalition: a difference means that two machines
  * do not compute alike, and that is an error.
@@ -66,7 +67,9 @@ static fds_status read_records(fds__file *file, const fds__record_form *form, ui
                 TRY(form->take(form->context, first + i, record, &fault, err));
             else if (found == FDS__FOUND_DAMAGED)
                 fault = "is damaged";
-            if (fault)
+            if (fault && form->damaged)
+                ++*form->damaged;
+            else if (fault)
                 return fds__fail(err, FDS_ERR_CORRUPT,
                                  "%s: record %" PRIu64 " (byte %" PRIu64
                                  ") %s; run the command that computed it again",
@@ -256,24 +259,33 @@ static fds_status check_same(const char *const *dirs, size_t count, fds_error *e
     return status;
 }
 
-/* The description of another table, as it is. */
-static fds_status copy_description(const char *from, const char *to, fds_error *err) {
+/* Whether all folders, and that of the table, that say of which plan their parts are say the same.
+ * *noted: the first one that does, or NULL. */
+static fds_status check_plans(const char *dir, const char *const *from, size_t count,
+                              const char **noted, fds_error *err) {
+    bool is_noted;
+    *noted = NULL;
+    for (size_t i = 0; i <= count; i++) {
+        const char *next = i ? from[i - 1] : dir;
+        TRY(fds__part_compare(*noted ? *noted : next, next, &is_noted, err));
+        *noted = !*noted && is_noted ? next : *noted;
+    }
+    return FDS_OK;
+}
+
+/* A description in another table's folder, as it is. */
+static fds_status copy_description(const char *from, const char *to, const char *name,
+                                   fds_error *err) {
     char path[FDS__PATH_MAX];
     OWNED uint8_t *data = NULL;
     size_t size;
-    TRY(fds__path_join(path, sizeof path, from, "table.json", err));
+    TRY(fds__path_join(path, sizeof path, from, name, err));
     TRY(fds__file_read(path, (size_t)16 << 20, &data, &size, err));
-    TRY(fds__path_join(path, sizeof path, to, "table.json", err));
+    TRY(fds__path_join(path, sizeof path, to, name, err));
     return fds__file_write(path, data, size, err);
 }
 
-/* A new table gets the description of the first source; an old one must have the same. */
-static fds_status make_table(const char *dir, const char *const *from, size_t count,
-                             fds_error *err) {
-    const char *both[2] = {from[0], dir};
-    TRY(check_same(from, count, err));
-    if (fds__is_table(dir))
-        return check_same(both, 2, err);
+static fds_status create_table(const char *dir, const char *from, fds_error *err) {
     char **names;
     size_t files;
     TRY(fds__mkdirs(dir, err));
@@ -287,7 +299,33 @@ static fds_status make_table(const char *dir, const char *const *from, size_t co
     fds__dir_list_free(names, files);
     TRY(status);
     TRY(fds__dir_sync_parent(dir, err));
-    return copy_description(from[0], dir, err);
+    return copy_description(from, dir, "table.json", err);
+}
+
+/* *noted: a folder with a part.json, or NULL. */
+static fds_status check_sources(const char *dir, const char *const *from, size_t count,
+                                const char **noted, fds_error *err) {
+    const char *both[2] = {from[0], dir};
+    TRY(check_same(from, count, err));
+    if (fds__is_table(dir))
+        TRY(check_same(both, 2, err));
+    return check_plans(dir, from, count, noted, err);
+}
+
+fds_status fds__table_import_check(const char *dir, const char *const *from, size_t count,
+                                   fds_error *err) {
+    const char *noted;
+    return check_sources(dir, from, count, &noted, err);
+}
+
+/* A new table gets the descriptions of its sources; an old one must have the same. */
+static fds_status make_table(const char *dir, const char *const *from, size_t count,
+                             fds_error *err) {
+    const char *noted;
+    TRY(check_sources(dir, from, count, &noted, err));
+    if (!fds__is_table(dir))
+        TRY(create_table(dir, from[0], err));
+    return noted && noted != dir ? copy_description(noted, dir, "part.json", err) : FDS_OK;
 }
 
 fds_status fds__table_import(const char *dir, const char *const *from, size_t count,
@@ -344,7 +382,8 @@ static fds_status count_records(const char *dir, uint32_t number, counter *c, ui
     return status;
 }
 
-fds_status fds__table_describe(const char *dir, json_t **out, fds_error *err) {
+fds_status fds__table_describe(const char *dir, const fds_events *events, json_t **out,
+                               fds_error *err) {
     fds__layout layout;
     char **names;
     size_t count;
@@ -358,9 +397,13 @@ fds_status fds__table_describe(const char *dir, json_t **out, fds_error *err) {
         return status;
     }
     counter c = {.layout = &layout};
-    for (size_t i = 0; status == FDS_OK && i < count; i++)
+    const double start_s = fds__now_s();
+    for (size_t i = 0; status == FDS_OK && i < count; i++) {
         if (fds__segment_number(names[i], &number))
             status = count_records(dir, number, &c, &bytes, err);
+        if (status == FDS_OK)
+            status = fds__report(events, "read", "files", i + 1, count, start_s, err);
+    }
     fds__dir_list_free(names, count);
     bool is_whole = status == FDS_OK &&
                     fds__json_put(json, "records", json_integer((json_int_t)c.records)) &&

@@ -21,7 +21,8 @@
  * ranks.c has the job and its messages, ranks_lead.c what rank 0 does, ranks_serve.c what the others do.
  *
  * A rank that is silent for long while no other row is left has its row computed by another; if it
- * answers later, the bytes must be the same. A rank that dies ends the job, as MPI has it: the same
+ * answers before all is computed, the bytes must be the same, unless answers have noise. No message is
+ * waited for, not even the rest of one that has begun to arrive. A rank that dies ends the job, as MPI has it: the same
  * command, given again, goes on.
  */
 #include "utility/ranks_inside.h"

@@ -12,9 +12,11 @@ enum { FDS__TRANSPORT_VERSION = 1 };
 typedef struct fds__transport {
     unsigned version;
     unsigned rank, ranks;
-    /* Whether a message is there, and from whom. */
+    /* Whether a whole message is there, and from whom. Neither this nor send waits for another rank;
+     * those of one rank come in order. */
     bool (*probe)(unsigned *from, size_t *size);
     void (*receive)(unsigned from, void *data, size_t size);
+    /* Of a copy; what is not sent yet goes on its way by probe, and by close if all is whole. */
     void (*send)(unsigned to, const void *data, size_t size);
     /* is_whole: every rank calls it. Else it ends the others and does not return: exit code code. */
     void (*close)(bool is_whole, int code);

@@ -122,8 +122,7 @@ static fds_status attend(server *s, fds_error *err) {
     unsigned from, idle = 0;
     uint64_t hello[5] = {FDS__RANKS_HELLO, s->workers,
                          fds__ranks_describe(s->utility, s->plan, s->layout.record_size),
-                         s->layout.record_size},
-             bye[2] = {FDS__RANKS_BYE};
+                         s->layout.record_size};
     fds__ranks_send(0, hello, 5);
     for (bool is_there; !s->is_over;) {
         size_t count;
@@ -131,10 +130,8 @@ static fds_status attend(server *s, fds_error *err) {
         TRY(fds__ranks_receive(&from, &count, &is_there, err));
         if (is_there && fds__team.message[0] == FDS__RANKS_ROW)
             TRY(take_row(s, count, err));
-        if (is_there && fds__team.message[0] == FDS__RANKS_END) {
-            fds__ranks_send(0, bye, 2);
+        if (is_there && fds__team.message[0] == FDS__RANKS_END)
             return FDS_OK;
-        }
         if (ready) {
             fds__ranks_send(0, ready->words, ready->count);
             pthread_mutex_lock(&s->lock);
@@ -187,12 +184,15 @@ fds_status fds__ranks_serve(const fds_utility *utility, const fds_plan *plan, fd
     const fds__sink sink = {take_weights, &s};
     const fds_events quiet = {.progress = events ? events->progress : NULL,
                               .user = events ? events->user : NULL};
+    uint64_t bye[2] = {FDS__RANKS_BYE};
     fds_status status = make_places(&s, err);
     if (s.weights)
         fds__utility_set_sink(utility, &sink);
     if (status == FDS_OK)
         status = fds__pool_run(s.workers + 1, s.workers + 1, serve_part, &s, "serve", "ranks",
                                &quiet, err);
+    if (status == FDS_OK) /* not before: rank 0 would wait for rows that nobody wants */
+        fds__ranks_send(0, bye, 2);
     if (s.weights)
         fds__utility_set_sink(utility, NULL);
     for (unsigned i = 0; s.places && i < s.workers + 2; i++)

@@ -59,6 +59,7 @@ typedef struct fds__record_form {
     fds_status (*take)(void *context, uint64_t number, const uint8_t *record, const char **fault,
                        fds_error *err);
     void *context;
+    uint64_t *damaged; /* fds__record_read_all counts faulty records here; NULL: they are errors */
 } fds__record_form;
 
 /* Where a record begins; that of number records is the end of the file. */

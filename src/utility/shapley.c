@@ -550,6 +550,7 @@ static fds_status fill_part(job *j, const char *table, fds_part part, char **rep
     TRY(make_groups(j, err));
     TRY(make_plans(j, err));
     TRY(fds__game_open(&j->game, j->problem, j->params, table, false, j->events, err));
+    TRY(fds__part_note(table, j->plan, j->params->draw, err));
     TRY(fds__table_estimate_part(j->game.table, j->plan, &part, threads(j), &j->game.cost, err));
     TRY(fds_table_fill_part(j->game.table, j->plan, part, threads(j), j->events, err));
     return report

@@ -6,7 +6,7 @@
  *   segment.c   the bytes of a segment and of its records
  *   record.c    how records are checked, repaired and written; slot_map.c: where each one is
  *   table.c     opening and checking; fill.c computing what is missing; view.c reading; import.c
- *               taking records from other tables
+ *               taking records from other tables; part.c: which plan a part is of
  *
  * Slots are numbered from 0 over all segments: slot s is record s % records of segment s / records.
  */

@@ -196,6 +196,8 @@ fds_status fds__command_create(fds__utility_making *making, fds_error *err);
 /* After a failure: what the program wrote to its standard error goes to events. Nothing for other
  * kinds. */
 void fds__utility_log(const fds_utility *utility, const fds_events *events);
+/* Whether it is a program whose answers may differ from one time to the next. */
+bool fds__utility_is_noisy(const fds_utility *utility);
 /* The variance of a program's answers from one time to the next, where noise is allowed: asks for
  * rows of a filled table again. Else 0. */
 fds_status fds__utility_noise(const fds_utility *utility, const fds_table *table,
@@ -502,7 +504,7 @@ fds_status fds__shapley_estimate(const fds_problem *problem, const fds_params *p
  * NULL: nothing is done. */
 void fds__table_view_aim(fds_table_view *view, const fds__aim *aim);
 
-/* ---- fill.c: parts ---- */
+/* ---- part.c, fill.c: parts ---- */
 
 #define FDS__MAX_PARTS 1000000u
 
@@ -517,6 +519,10 @@ fds_status fds__part_report(const char *dir, fds_part part, const fds_table_cost
                             double seconds, char **out, fds_error *err);
 /* FDS_ERR_CANCELLED, and how to go on. */
 fds_status fds__fail_part(const char *dir, fds_error *err);
+/* Notes in a table's folder which plan its parts are of: FDS_ERR_CONFLICT if it has those of another. */
+fds_status fds__part_note(const char *dir, const fds_plan *plan, uint64_t draw, fds_error *err);
+/* FDS_ERR_CONFLICT if two folders have notes that differ. *is_noted: whether the second has one. */
+fds_status fds__part_compare(const char *first, const char *second, bool *is_noted, fds_error *err);
 /* fds_table_estimate of a part; NULL: of the whole plan. */
 fds_status fds__table_estimate_part(const fds_table *table, const fds_plan *plan,
                                     const fds_part *part, unsigned threads, fds_table_cost *cost,
@@ -568,12 +574,16 @@ typedef struct fds__imported {
  * Each keeps its slot. */
 fds_status fds__table_import(const char *dir, const char *const *from, size_t count,
                              const fds_events *events, fds__imported *out, fds_error *err);
+/* The checks that it begins with. */
+fds_status fds__table_import_check(const char *dir, const char *const *from, size_t count,
+                                   fds_error *err);
 /* Whether a folder has a table. */
 bool fds__is_table(const char *dir);
-/* table.json, with "records", "slots" and "bytes" added. The caller frees *out. */
-fds_status fds__table_describe(const char *dir, json_t **out, fds_error *err);
+/* table.json, with "records", "damaged", "slots" and "bytes" added. The caller frees *out. */
+fds_status fds__table_describe(const char *dir, const fds_events *events, json_t **out,
+                               fds_error *err);
 /* The same of one file of records, whose form has the right header: reads and checks all of them. take
- * receives the good ones; a damaged one is an error. */
+ * receives the good ones; a damaged one is an error, or counted (form->damaged). */
 fds_status fds__record_read_all(fds__file *file, const fds__record_form *form,
                                 const fds_events *events, fds_error *err);
 /* Locks what another process may be writing, by its existing lock file; none: nothing. */

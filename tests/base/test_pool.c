@@ -6,6 +6,7 @@
 #include "base/base.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <sys/wait.h>
 
@@ -256,6 +257,22 @@ static void a_forked_child_has_workers_of_its_own(void **state) {
     free(b);
 }
 
+/* As Slurm, taskset and mpirun do it. */
+static void only_the_processors_of_this_process_count(void **state) {
+    (void)state;
+    cpu_set_t all, one;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    assert_int_equal(fds_processors(), CPU_COUNT(&all));
+    CPU_ZERO(&one);
+    for (int i = 0; i < CPU_SETSIZE && !CPU_COUNT(&one); i++)
+        if (CPU_ISSET(i, &all))
+            CPU_SET(i, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    assert_int_equal(fds_processors(), 1);
+    assert_int_equal(fds__pool_workers(0, 1000), 1);
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_job_is_done_once_for_any_number_of_threads),
@@ -268,6 +285,7 @@ int main(void) {
         cmocka_unit_test(progress_can_cancel),
         cmocka_unit_test(a_long_job_is_cancelled_within_a_second),
         cmocka_unit_test(without_memory_no_job_is_started),
+        cmocka_unit_test(only_the_processors_of_this_process_count),
         cmocka_unit_test(a_forked_child_has_workers_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

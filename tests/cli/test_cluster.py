@@ -35,7 +35,13 @@ print(number)
 
 
 def settings(**more):
-    return dict(environment(), FDS=FDS, DATA=MNIST, OPTIONS=" ".join(OPTIONS), PARTS=str(PARTS), RUN="parts.run", **more)
+    """Paths have spaces."""
+    os.mkdir("my files")
+    os.symlink(FDS, "my files/fds")
+    os.symlink(MNIST, "my files/mnist")
+    here = os.path.abspath("my files")
+    return {**environment(), "FDS": f"{here}/fds", "DATA": f"{here}/mnist", "OPTIONS": " ".join(OPTIONS), "PARTS": str(PARTS),
+            "RUN": "my files/parts.run", **more}
 
 
 def check_run(run):
@@ -56,8 +62,8 @@ def the_slurm_array_fits_a_run():
     pathlib.Path("bin/sbatch").write_text(SBATCH)
     os.chmod("bin/sbatch", 0o755)
     run_script([CLUSTER / "submit-slurm"], settings(PATH=f"{os.path.abspath('bin')}:{os.environ['PATH']}"))
-    assert sorted(os.listdir("parts.run.parts")) == ["1", "2", "3"]
-    check_run("parts.run")
+    assert sorted(os.listdir("my files/parts.run.parts")) == ["1", "2", "3"]
+    check_run("my files/parts.run")
 
 
 @test
@@ -70,8 +76,19 @@ def slurm_runs_the_array_and_then_the_fit():
         said = lambda: {path.name: path.read_text()[-300:] for path in pathlib.Path(".").glob("slurm-*.out")}
         assert here.wait_jobs(60), (here.ask("squeue"), said())
     assert len(said()) == PARTS + 1, said()  # one of each task, one of the fit
-    assert sorted(os.listdir("parts.run.parts")) == ["1", "2", "3"]
-    check_run("parts.run")
+    assert sorted(os.listdir("my files/parts.run.parts")) == ["1", "2", "3"]
+    check_run("my files/parts.run")
+
+
+@test
+def a_failed_task_ends_the_second_job_of_slurm_too():
+    reason = slurm.missing()
+    if reason:
+        raise Skip(reason)
+    with slurm.Slurm("slurm") as here:
+        run_script([CLUSTER / "submit-slurm"], settings(SLURM_CONF=str(here.conf), FDS=shutil.which("false")))
+        assert here.wait_jobs(60), here.ask("squeue")
+    assert not os.path.exists("my files/parts.run")
 
 
 @test
@@ -80,7 +97,7 @@ def gnu_parallel_fits_a_run():
     if not found or b"GNU" not in subprocess.run([found, "--version"], capture_output=True).stdout:
         raise Skip("GNU parallel is not installed")
     run_script([CLUSTER / "with-parallel"], settings())
-    check_run("parts.run")
+    check_run("my files/parts.run")
 
 
 @test
@@ -98,6 +115,8 @@ def the_kubernetes_jobs_are_indexed_jobs_of_batch_v1():
         mounted = {mount["name"] for mount in container["volumeMounts"]}
         assert mounted <= {volume["name"] for volume in pod["volumes"]}, pod
         assert job["metadata"]["labels"]["step"] in ("parts", "finish")
+        (script,) = container["args"]
+        assert f"--threads {container['resources']['requests']['cpu']} " in script, script  # not as many as the node has
     spec = parts["spec"]
     assert spec["completionMode"] == "Indexed" and spec["parallelism"] <= spec["completions"], spec
     (script,) = spec["template"]["spec"]["containers"][0]["args"]

@@ -18,21 +18,21 @@ def slow_value(seconds, rows=400, players=12):
             "--utility", f"command:{sys.executable} {WORKER} --sleep {seconds}"]
 
 
-def mpirun(ranks, *args, **more):
+def mpirun(ranks, *args, program=FDS, **more):
     if not shutil.which("mpirun") or not os.environ.get("FDS_MPI"):
         raise Skip("no mpirun, or the module for it was not built")
     env = dict(environment(), OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", **more)
     env.pop("MALLOC_PERTURB_", None)  # Open MPI 4.1 reads memory that it has freed
     env["ASAN_OPTIONS"] = "detect_leaks=0"  # and keeps some to the end
-    words = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", ranks, FDS, *args]
+    words = ["mpirun", "--oversubscribe", "--bind-to", "none", "-n", ranks, program, *args]
     return subprocess.Popen([*map(str, words)], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True)
 
 
 def mpi(ranks, *args, code=0, **more):
-    process = mpirun(ranks, *args, **more)
+    process = mpirun(ranks, *args, **more)  # more: variables, and another program; code None: any but 0
     out, err = process.communicate(timeout=200)
-    assert process.returncode == code, (process.returncode, out, err)
+    assert process.returncode == code or (code is None and process.returncode != 0), (process.returncode, out, err)
     return out, err
 
 
@@ -132,10 +132,57 @@ def a_frozen_rank_has_its_rows_computed_by_others():
     assert pathlib.Path("frozen.csv").exists()
 
 
+@test
+def a_rank_frozen_in_the_middle_of_a_message_holds_nothing_up():
+    # none: else the receiver copies a large message from the memory of the sender, frozen or not
+    mpi(2, os.environ.get("FDS_MPI"), program=os.environ.get("FDS_TEST_TRANSPORT"),
+        OMPI_MCA_btl_vader_single_copy_mechanism="none")
+
+
 def compare_records(one, other):
     """The probabilities of two tables whose descriptions differ."""
     a, b = (pathlib.Path(name, "00000.seg").read_bytes()[64:] for name in (one, other))
     assert a == b
+
+
+def value_by(name, before, *more):
+    """Values by the worker of the tests, which does something before each answer."""
+    pathlib.Path(name).write_text(WORKER.read_text().replace("    time.sleep(args.sleep)\n", before))
+    return ["value", MNIST, "--players", 5, "--test", 4, "--coalitions", 8, "--threads", 1, "-q", "--utility",
+            f"command:{sys.executable} {os.path.abspath(name)} --fault noise", "--allow-noise", "--table", f"{name}.table"]
+
+
+@test
+def a_late_answer_with_noise_is_as_good_as_the_first():
+    # rank 1 keeps its first answer until rank 0, which is asked instead, has given it and is at work on the next
+    words = value_by("late.py", """
+    rank, path = os.environ["OMPI_COMM_WORLD_RANK"], os.path.dirname(__file__) + "/"
+    if rank == "1" and not os.path.exists(path + "asked"):
+        open(path + "asking", "w").write(repr(chosen))
+        os.rename(path + "asking", path + "asked")
+    while not os.path.exists(path + ("late" if rank == "1" else "asked")):
+        time.sleep(0.01)
+    if rank == "0" and os.path.exists(path + "answered"):
+        open(path + "late", "w")
+        time.sleep(2)
+    if rank == "0" and os.path.exists(path + "asked") and open(path + "asked").read() == repr(chosen):
+        open(path + "answered", "w")
+""")
+    mpi(2, *words, FDS_MPI_PATIENCE_S="1")
+    assert os.path.exists("late")
+
+
+@test
+def a_rank_that_still_computes_at_the_end_is_not_waited_for():
+    words = value_by("slow.py", """
+    if os.environ["OMPI_COMM_WORLD_RANK"] == "1":
+        time.sleep(90)
+""")
+    start_s = time.monotonic()
+    process = mpirun(2, *words, FDS_MPI_PATIENCE_S="1")
+    out, err = process.communicate(timeout=120)
+    assert process.returncode in (0, -signal.SIGSEGV), (process.returncode, err)
+    assert time.monotonic() - start_s < 60
 
 
 @test
@@ -169,6 +216,14 @@ def mistakes_are_told():
     done = subprocess.run([FDS, "fit", MNIST, *map(str, FIT), "--mpi", "-o", "x.run"], env=env, capture_output=True, text=True)
     assert done.returncode != 0 and "libopenmpi-dev" in done.stderr, done.stderr
     refused(["value", MNIST, "--method", "tmc", "--mpi"], 2, "--mpi needs")
+
+
+@test
+def a_process_that_its_launcher_started_alone_does_not_do_the_work_of_all():
+    for name in ("PMI_SIZE", "SLURM_STEP_NUM_TASKS"):
+        out, err = mpi(1, "fit", MNIST, *FIT, "--mpi", "-o", "x.run", code=None, **{name: "2"})
+        assert f"{name} is 2" in err and not os.path.exists("x.run"), err
+        mpi(1, "fit", MNIST, *FIT, "--mpi", "-o", f"{name}.run", **{name: "1"})
 
 
 main()

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parts of a fit and of a table, computed apart and imported: the bytes are those of one machine."""
+import fcntl
 import shutil
 import time
 
@@ -14,9 +15,9 @@ RESULTS = ["explainer.safetensors", "errors.safetensors", "models.bank", "player
 
 
 def folder_bytes(path, suffix=""):
-    """{name: bytes} of a folder's files."""
+    """{name: bytes} of a folder's files, except what tells parts of one plan from those of another."""
     return {file.name: file.read_bytes() for file in sorted(pathlib.Path(path).iterdir())
-            if file.is_file() and file.name.endswith(suffix) and file.name != ".lock"}
+            if file.is_file() and file.name.endswith(suffix) and file.name not in (".lock", "part.json")}
 
 
 def same_runs(one, other):
@@ -147,6 +148,31 @@ def patch(path, at, data):
 
 
 @test
+def a_part_may_be_read_by_several_but_not_while_it_is_written():
+    fill(1, "part.1", "--keep-models", of=20)
+    for name in ("utilities/.lock", "models.bank"):
+        with open(f"part.1/{name}") as file:
+            fcntl.flock(file, fcntl.LOCK_SH)  # as another import
+            fds("table", "import", "new.run", "part.1")
+            fcntl.flock(file, fcntl.LOCK_EX)  # as the process that computes it
+            refused(["table", "import", "new.run", "part.1"], 1, "in use")
+
+
+@test
+def damage_is_counted_where_a_part_is_shown():
+    fill(1, "part.1", "--keep-models", of=20)
+    whole = fds_json("table", "show", "part.1")
+    assert (whole["damaged"], whole["models"]["damaged"]) == (0, 0), whole
+    with open("part.1/models.bank", "rb") as file:
+        record_size = int.from_bytes(file.read(32)[24:], "little")
+    patch("part.1/models.bank", 72 + record_size // 2, b"\xff\xff\xff")
+    hurt = fds_json("table", "show", "part.1")
+    assert hurt["models"] == dict(whole["models"], damaged=1, records=whole["models"]["records"] - 1), hurt
+    assert "some are damaged" in fds("table", "show", "part.1")[0]
+    refused(["table", "import", "new.run", "part.1"], 1, "part.1/models.bank: record 0 ", "is damaged")
+
+
+@test
 def what_does_not_belong_together_is_refused_by_name():
     for i in (1, 2):
         fill(i, f"part.{i}", of=2)
@@ -186,11 +212,66 @@ def records_that_differ_are_refused_by_file_and_record():
 def the_plan_of_a_part_must_be_that_of_the_table():
     common = ["--players", 10, "--test", 4, "--coalitions", 30, "--model", "logistic", "-q"]
     fds("table", "fill-value", MNIST, *common, "--part", "1/2", "-o", "draw.1")
+    refused(["table", "fill-value", MNIST, *common, "--draw", 2, "--part", "2/2", "-o", "draw.1"], 2,
+            "draw.1 has parts of another plan: draw is 0 in the folder, 2 now", "another folder")
+    fds("table", "fill-value", MNIST, *common, "--draw", 2, "--part", "1/2", "-o", "draw.2")
+    refused(["table", "import", "draws", "draw.1", "draw.2"], 2, "draw.1 and draw.2 have parts of different plans")
+    # parts that an older version computed have no part.json: their records tell
+    os.remove("draw.1/part.json")
     refused(["table", "fill-value", MNIST, *common, "--draw", 2, "--part", "1/2", "-o", "draw.1"], 2,
             "draw.1: record ", "another folder")
-    fds("table", "fill-value", MNIST, *common, "--draw", 2, "--part", "1/2", "-o", "draw.2")
+    os.remove("draw.1/part.json")
     refused(["table", "import", "draws", "draw.1", "draw.2"], 2, "draw.2/00000.seg: record ",
             "different plans")
+
+
+@test
+def parts_of_other_plans_are_refused_even_if_they_share_no_place():
+    # part 2 of 2 has none of the places of part 1
+    for more, what in ((["--draw", 2], "draw is 0 in the first, 2 in the second"),
+                       (["--sampler", "paired"], 'sampler is "leverage" in the first, "paired" in the second')):
+        for name, command, words in (("run", "fill", FIT), ("bank", "fill", [*FIT, "--keep-models"]),
+                                     ("table", "fill-value", VALUE)):
+            fds("table", command, MNIST, *words, "--part", "1/2", "-o", f"{name}.1")
+            shutil.rmtree(f"{name}.2", ignore_errors=True)
+            fds("table", command, MNIST, *words, *more, "--part", "2/2", "-o", f"{name}.2")
+            refused(["table", "import", f"{name}.all", f"{name}.1", f"{name}.2"], 2, f"{name}.1", f"{name}.2", what)
+            assert not os.path.exists(f"{name}.all")
+            fds("table", "import", f"{name}.one-by-one", f"{name}.1")
+            refused(["table", "import", f"{name}.one-by-one", f"{name}.2"], 2, f"{name}.2", what)
+
+
+@test
+def banks_of_other_plans_are_refused_before_anything_is_written():
+    for i, more in ((1, []), (2, ["--draw", 2])):
+        fds("table", "fill", MNIST, *FIT, "--keep-models", *more, "--part", f"{i}/2", "-o", f"part.{i}")
+        os.remove(f"part.{i}/utilities/part.json")  # as an older version left them
+    refused(["table", "import", "new.run", "part.1", "part.2"], 2, "part.1/models.bank and part.2/models.bank",
+            "of other coalitions")
+    assert not os.path.exists("new.run")
+    fds("table", "import", "new.run", "part.1")
+    before = folder_bytes("new.run/utilities")
+    refused(["table", "import", "new.run", "part.2"], 2, "new.run/models.bank and part.2/models.bank")
+    assert folder_bytes("new.run/utilities") == before
+
+
+@test
+def parts_of_a_longer_plan_go_with_those_of_a_shorter_one():
+    fds("table", "fill-value", MNIST, *VALUE, "--part", "1/2", "-o", "part.1")
+    more = [40 if word == 30 else word for word in VALUE]
+    for i in (1, 2):
+        fds("table", "fill-value", MNIST, *more, "--part", f"{i}/2", "-o", f"more.{i}")
+    fds("table", "import", "all", "part.1", "more.1", "more.2")
+    fds("value", MNIST, *more, "--table", "one", "-o", "one.csv")
+    assert folder_bytes("one", ".seg") == folder_bytes("all", ".seg")
+
+
+@test
+def a_damaged_note_of_a_plan_is_named():
+    fill(1, "part.1", of=2)
+    note = pathlib.Path("part.1/utilities/part.json")
+    note.write_text(note.read_text().replace('"draw": 0', '"draw": 1'))
+    refused(["table", "import", "new.run", "part.1"], 1, "part.1/utilities/part.json is damaged")
 
 
 @test

@@ -15,7 +15,11 @@ SOLD = 60
 def start_platform():
     if not shutil.which("parallel"):
         raise Skip("GNU parallel is not installed: scripts/deps cluster")
-    env = dict(environment(), FDS=FDS, DATA=MNIST, PROVIDERS="10", OPTIONS=OPTIONS, PARTS="4", SOLD=str(SOLD), OUT="out")
+    os.makedirs("my files", exist_ok=True)
+    program = pathlib.Path("my files/fds").resolve()  # not a link, which the script would follow
+    program.write_text(f'#!/bin/sh\nexec "{FDS}" "$@"\n')
+    program.chmod(0o755)
+    env = dict(environment(), FDS=str(program), DATA=MNIST, PROVIDERS="10", OPTIONS=OPTIONS, PARTS="4", SOLD=str(SOLD), OUT="out")
     return subprocess.Popen([RUN], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                             text=True, start_new_session=True)
 
@@ -43,6 +47,8 @@ def one_command_fits_sells_pays_and_audits_also_after_an_interruption():
     assert re.search(r"^misallocated +\d+\.\d of each 100 paid$", out, re.M), out
     assert re.search(r"^time +fit: .*interrupted calls", out, re.M), out
     os.chdir("out")
+    for name in ("logins.txt", "customer.key", "operator.key", "keys.jsonl", "a.ledger.key"):
+        assert os.stat(name).st_mode & 0o77 == 0, name
     fds("fit", MNIST, *FIT.split(), "-o", "one.run", "-q")
     for name in ("utilities/00000.seg", "models.bank", "service.safetensors"):
         assert pathlib.Path("one.run", name).read_bytes() == pathlib.Path("mnist.run", name).read_bytes(), name

@@ -123,6 +123,31 @@ static void damaged_records_are_refused_by_name(void **state) {
     fds_plan_free(plan);
 }
 
+static bool stop(void *user, const fds_progress *progress) {
+    (void)user, (void)progress;
+    return true;
+}
+
+static void a_description_counts_damaged_records_and_can_be_cancelled(void **state) {
+    (void)state;
+    fds_plan *plan = plan_of(PLAYERS, 20);
+    const fds_events stopping = {.progress = stop};
+    fds_error err = {0};
+    json_t *about = NULL;
+    size_t size;
+    fill_part("p", plan, 1, 2);
+    char *data = scratch_read(scratch_path("p/00000.seg"), &size);
+    data[64 + 20] ^= 4;
+    scratch_write(scratch_path("p/00000.seg"), data, size);
+    free(data);
+    assert_int_equal(fds__table_describe(scratch_path("p"), NULL, &about, &err), FDS_OK);
+    assert_int_equal(json_integer_value(json_object_get(about, "damaged")), 1);
+    json_decref(about);
+    assert_int_equal(fds__table_describe(scratch_path("p"), &stopping, &about, &err),
+                     FDS_ERR_CANCELLED);
+    fds_plan_free(plan);
+}
+
 static fds_plan *fault_plan;
 
 /* Two parts into one table. */
@@ -169,6 +194,7 @@ int main(void) {
         TEST(a_part_computes_its_own_coalitions_only),
         TEST(parts_that_do_not_exist_are_refused),
         TEST(damaged_records_are_refused_by_name),
+        TEST(a_description_counts_damaged_records_and_can_be_cancelled),
         TEST(each_failure_can_be_repeated),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
