@@ -259,35 +259,23 @@ static fds_status check_same(const char *const *dirs, size_t count, fds_error *e
     return status;
 }
 
-/* Whether all folders, and that of the table, that say of which plan their parts are say the same.
- * *noted: the first one that does, or NULL. */
-static fds_status check_plans(const char *dir, const char *const *from, size_t count,
-                              const char **noted, fds_error *err) {
-    bool is_noted;
-    *noted = NULL;
-    for (size_t i = 0; i <= count; i++) {
-        const char *next = i ? from[i - 1] : dir;
-        TRY(fds__part_compare(*noted ? *noted : next, next, &is_noted, err));
-        *noted = !*noted && is_noted ? next : *noted;
+/* Whether all folders that say of which plan their parts are say the same. */
+static fds_status check_plans(const char *const *from, size_t count, fds_error *err) {
+    const char *noted = NULL; /* the first one that says it */
+    for (size_t i = 0; i < count; i++) {
+        bool is_noted;
+        TRY(fds__part_compare(noted ? noted : from[i], from[i], &is_noted, err));
+        if (!noted && is_noted)
+            noted = from[i];
     }
     return FDS_OK;
 }
 
-/* A description in another table's folder, as it is. */
-static fds_status copy_description(const char *from, const char *to, const char *name,
-                                   fds_error *err) {
-    char path[FDS__PATH_MAX];
-    OWNED uint8_t *data = NULL;
-    size_t size;
-    TRY(fds__path_join(path, sizeof path, from, name, err));
-    TRY(fds__file_read(path, (size_t)16 << 20, &data, &size, err));
-    TRY(fds__path_join(path, sizeof path, to, name, err));
-    return fds__file_write(path, data, size, err);
-}
-
+/* With the description of another one, as it is. */
 static fds_status create_table(const char *dir, const char *from, fds_error *err) {
-    char **names;
-    size_t files;
+    char path[FDS__PATH_MAX], **names;
+    OWNED uint8_t *data = NULL;
+    size_t files, size;
     TRY(fds__mkdirs(dir, err));
     TRY(fds__dir_list(dir, &names, &files, err));
     fds_status status =
@@ -299,33 +287,26 @@ static fds_status create_table(const char *dir, const char *from, fds_error *err
     fds__dir_list_free(names, files);
     TRY(status);
     TRY(fds__dir_sync_parent(dir, err));
-    return copy_description(from, dir, "table.json", err);
-}
-
-/* *noted: a folder with a part.json, or NULL. */
-static fds_status check_sources(const char *dir, const char *const *from, size_t count,
-                                const char **noted, fds_error *err) {
-    const char *both[2] = {from[0], dir};
-    TRY(check_same(from, count, err));
-    if (fds__is_table(dir))
-        TRY(check_same(both, 2, err));
-    return check_plans(dir, from, count, noted, err);
+    TRY(fds__path_join(path, sizeof path, from, "table.json", err));
+    TRY(fds__file_read(path, (size_t)16 << 20, &data, &size, err));
+    TRY(fds__path_join(path, sizeof path, dir, "table.json", err));
+    return fds__file_write(path, data, size, err);
 }
 
 fds_status fds__table_import_check(const char *dir, const char *const *from, size_t count,
                                    fds_error *err) {
-    const char *noted;
-    return check_sources(dir, from, count, &noted, err);
+    const char *both[2] = {from[0], dir};
+    TRY(check_same(from, count, err));
+    if (fds__is_table(dir))
+        TRY(check_same(both, 2, err));
+    return check_plans(from, count, err);
 }
 
-/* A new table gets the descriptions of its sources; an old one must have the same. */
+/* A new table gets the description of its sources; an old one must have the same. */
 static fds_status make_table(const char *dir, const char *const *from, size_t count,
                              fds_error *err) {
-    const char *noted;
-    TRY(check_sources(dir, from, count, &noted, err));
-    if (!fds__is_table(dir))
-        TRY(create_table(dir, from[0], err));
-    return noted && noted != dir ? copy_description(noted, dir, "part.json", err) : FDS_OK;
+    TRY(fds__table_import_check(dir, from, count, err));
+    return fds__is_table(dir) ? FDS_OK : create_table(dir, from[0], err);
 }
 
 fds_status fds__table_import(const char *dir, const char *const *from, size_t count,
