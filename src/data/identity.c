@@ -63,16 +63,18 @@ static int by_digest_then_sample(const void *left, const void *right) {
     return order ? order : (a->sample > b->sample) - (a->sample < b->sample);
 }
 
+void fds__identity_numbered(const uint8_t first[DIGEST], uint32_t number, uint8_t out[DIGEST]) {
+    fds__sha256((const fds__bytes[]){{first, DIGEST}, {&number, sizeof number}}, 2, out);
+}
+
 /* Numbers equal samples: the first keeps its digest. */
 static void number_equal(mark *marks, size_t count) {
     for (size_t first = 0, end; first < count; first = end) {
         uint8_t same[DIGEST];
         memcpy(same, marks[first].digest, DIGEST);
         for (end = first + 1; end < count && !memcmp(marks[end].digest, same, DIGEST); end++) {
-            const uint32_t number = (uint32_t)(end - first);
             uint8_t numbered[DIGEST];
-            fds__sha256((const fds__bytes[]){{same, DIGEST}, {&number, sizeof number}}, 2,
-                        numbered);
+            fds__identity_numbered(same, (uint32_t)(end - first), numbered);
             memcpy(marks[end].digest, numbered, DIGEST);
         }
     }

@@ -5,6 +5,8 @@
  *   players[i].key, .content   who a player is, and what it has (data/identity.c), hexadecimal
  *   origin.parameters          the parameters of the fit that were given, as texts
  *   origin.added               where samples are that were added to those of origin.path
+ *   origin.sources             if there are such, where players are providers: for each player, the
+ *                              numbers of those that it has samples of, 0 for origin.path
  *   coalitions.sampler         "nested" */
 #include "explain/run.h"
 
@@ -48,6 +50,31 @@ static json_t *describe_added(const fds_dataset *train) {
     return fds__json_keep_if(list, is_whole);
 }
 
+/* samples[count] ascend, and those of each source follow each other. */
+static json_t *describe_sources_of(const fds_dataset *train, const uint32_t *samples,
+                                   size_t count) {
+    json_t *list = json_array();
+    bool is_whole = list;
+    for (size_t i = 0, next = 0, row = 0; is_whole && i < count; i++, row = next) {
+        while (next < train->added_count && train->added_first[next] <= samples[i])
+            next++;
+        if (!i || next != row)
+            is_whole = fds__json_append(list, json_integer((json_int_t)next));
+    }
+    return fds__json_keep_if(list, is_whole);
+}
+
+static json_t *describe_sources(const fds_problem *problem) {
+    json_t *list = json_array();
+    bool is_whole = list;
+    for (size_t p = 0; is_whole && p < fds_players_count(problem->players); p++) {
+        const uint32_t *samples;
+        size_t count = fds_players_samples(problem->players, p, &samples);
+        is_whole = fds__json_append(list, describe_sources_of(problem->train, samples, count));
+    }
+    return fds__json_keep_if(list, is_whole);
+}
+
 bool fds__changing_describe(const fds_problem *problem, const fds_params *params,
                             json_t *description) {
     if (!problem->identities)
@@ -55,7 +82,9 @@ bool fds__changing_describe(const fds_problem *problem, const fds_params *params
     json_t *origin = json_object_get(description, "origin");
     return describe_players(problem->identities, json_object_get(description, "players")) &&
            fds__json_put(origin, "parameters", describe_parameters(params)) &&
-           fds__json_put(origin, "added", describe_added(problem->train));
+           fds__json_put(origin, "added", describe_added(problem->train)) &&
+           (!problem->by_provider || !problem->train->added_count ||
+            fds__json_put(origin, "sources", describe_sources(problem)));
 }
 
 /* ---- reading ---- */
