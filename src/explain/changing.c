@@ -97,6 +97,24 @@ fds_status fds__changing_keys(const char *path, const json_t *json, uint64_t **k
                               fds_error *err) {
     const json_t *players = json_object_get(json, "players");
     const char *sampler = text_at(json_object_get(json, "coalitions"), "sampler");
+static int by_number(const void *a, const void *b) {
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Players of one key are in the same coalitions, so that there may not be enough different ones. */
+static fds_status check_keys(const char *path, const uint64_t *keys, size_t count, fds_error *err) {
+    OWNED uint64_t *sorted = NULL;
+    TRY(RESERVE(sorted, count, 1, err));
+    memcpy(sorted, keys, count * sizeof *keys);
+    qsort(sorted, count, sizeof *sorted, by_number);
+    for (size_t i = 1; i < count; i++)
+        if (sorted[i] == sorted[i - 1])
+            return fds__fail(err, FDS_ERR_FORMAT, "%s: two players have the \"key\" %016" PRIx64,
+                             path, sorted[i]);
+    return FDS_OK;
+}
+
     if (!sampler || strcmp(sampler, FDS__NESTED) != 0)
         return FDS_OK;
     TRY(RESERVE(*keys, json_array_size(players), 1, err));
@@ -107,7 +125,7 @@ fds_status fds__changing_keys(const char *path, const json_t *json, uint64_t **k
                              "%s: player %zu: \"key\" must be 16 hexadecimal digits", path, p);
         (*keys)[p] = strtoull(key, NULL, 16);
     }
-    return FDS_OK;
+    return check_keys(path, *keys, json_array_size(players), err);
 }
 
 /* ---- the fit again ---- */

@@ -133,6 +133,28 @@ def an_update_goes_on_from_the_coalitions_of_the_run():
 
 
 @test
+def a_damaged_header_of_kept_sub_models_is_repaired():
+    write_csv("shops.csv", rows=180, providers=12)
+    lines = pathlib.Path("shops.csv").read_text().splitlines()
+    pathlib.Path("test.csv").write_text("\n".join(line.rsplit(",", 1)[0] for line in [lines[0], *lines[1::3]]) + "\n")
+    fds("fit", "shops.csv", "--test-file", "test.csv", "--changing", "yes", "--players", "providers", "--method", "afds",
+        "--epochs", 1, "--inputs", 20, "--model", "logistic", "--keep-models", "-q", "--coalitions", 100, "-o", "old.run")
+    words = ["update", "old.run", "--until-error", 0.0005, "-o", "new.run"]
+    fds(*words, "-q")
+    path = pathlib.Path("new.run/models.bank")
+    whole = path.read_bytes()
+    for damaged in (bytes(72) + whole[72:], whole[:50] + b"????" + whole[54:], whole[:30], b""):
+        path.write_bytes(damaged)
+        fds(*words, "-q")
+        assert path.read_bytes() == whole
+    # renamed, and then lost to a power failure
+    path.rename("new.run/models.bank.earlier")
+    pathlib.Path("new.run/models.bank.earlier").write_bytes(bytes(72) + whole[72:])
+    assert "trained again" in fds(*words)[1]
+    assert path.read_bytes() == whole and not os.path.exists("new.run/models.bank.earlier")
+
+
+@test
 def what_it_does_not_go_with_is_said():
     refused(["value", *VALUE, "--until-error", 0], 2, "--until-error")
     refused(["value", *VALUE, "--until-error", "nan"], 2, "--until-error")

@@ -205,6 +205,39 @@ def a_closed_output_is_told_and_the_run_is_complete():
 
 
 @test
+def a_run_whose_table_is_another_is_refused():
+    setup()
+    fds("update", "old.run", "--remove", GONE, "-o", "less.run", "-q")
+    for name in ("players", "inputs"):
+        if name == "inputs":
+            fds("update", "old.run", "--inputs", 10, "-o", "few.run", "-q")
+        shutil.copytree("old.run", f"{name}.run")
+        shutil.rmtree(f"{name}.run/utilities")
+        shutil.copytree("less.run/utilities" if name == "players" else "few.run/utilities", f"{name}.run/utilities")
+        refused(["update", f"{name}.run", "--remove", "shop-1", "-o", "new.run"], 1, "is not the table of")
+        refused(["forget", f"{name}.run", "shop-1"], 1, "is not the table of")
+        assert "results" in json.loads(pathlib.Path(f"{name}.run/run.json").read_text())
+
+
+@test
+def damaged_kept_sub_models_are_trained_again():
+    gone = setup()
+    fds("update", "old.run", "--add", "added.csv", "-o", "more.run", "-q")
+    fds("update", "old.run", "--remove", GONE, "--threads", 1, "-o", "less.run", "-q")
+    whole = pathlib.Path("old.run/models.bank").read_bytes()
+    for damaged, said in ((bytes(72) + whole[72:], "is not a bank"), (whole[:50] + b"????" + whole[54:], "damaged"),
+                          (whole[:100] + b"????" + whole[104:], "damaged"), (whole[:1000], "models"),
+                          (pathlib.Path("more.run/models.bank").read_bytes(), "byte 56")):
+        shutil.copytree("old.run", "a.run")
+        pathlib.Path("a.run/models.bank").write_bytes(damaged)
+        err = fds("forget", "a.run", GONE, "--threads", 1)[1]
+        assert said in err and "trained again" in err or damaged == whole[:1000], err
+        assert traces("a.run", gone) == []
+        same("less.run", "a.run")
+        shutil.rmtree("a.run")
+
+
+@test
 def no_other_provider_is_forgotten_before_the_first():
     need_strace()
     gone = setup()
