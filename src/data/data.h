@@ -296,7 +296,8 @@ typedef struct fds__identities {
 
 /* by_provider: players are providers; else each has one sample. */
 fds_status fds__identities_create(const fds_dataset *ds, const fds_players *players,
-                                  bool by_provider, fds__identities **out, fds_error *err);
+                                  bool by_provider, const fds_events *events, fds__identities **out,
+                                  fds_error *err);
 void fds__identities_free(fds__identities *identities);
 /* What equal sample number 1, 2, ... of a provider has, from what the first one has. */
 void fds__identity_numbered(const uint8_t first[32], uint32_t number, uint8_t out[32]);

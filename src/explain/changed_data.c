@@ -153,7 +153,7 @@ static fds_status identify(const changing *c, fds_dataset **all, fds_players **p
     TRY(fds__dataset_select((const fds_dataset *const *)c->parts, (const bool *const *)c->keep,
                             c->old, all, err));
     TRY(fds_players_points(*all, NULL, (*all)->count, players, err));
-    return fds__identities_create(*all, *players, false, who, err);
+    return fds__identities_create(*all, *players, false, c->u->events, who, err);
 }
 
 static bool stays(const changing *c, const uint8_t content[32]) {

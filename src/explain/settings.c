@@ -434,6 +434,7 @@ fds_status fds__fit_prepare(const fds_problem *problem, const fds_params *params
                             const fds_events *events, fds__fit_settings *settings,
                             fds_groups **groups, fds_error *err) {
     TRY(fds__fit_read(params, problem, settings, err));
+    settings->events = events;
     const fds__utility_params utility = fds__fit_utility(settings);
     if (settings->has_groups)
         TRY(fds__groups_for(problem, fds__group_by(problem, params, settings->sampler), &utility,
