@@ -120,21 +120,23 @@ static fds_status solve(fds__fit_job *f, fds_error *err) {
     const fds__fit_settings *s = &f->settings;
     TRY(RESERVE(f->values, f->n * f->columns, 1, err));
     TRY(RESERVE(f->errors, f->n * f->columns, 1, err));
-    double noise, start_s = fds__now_s();
+    const bool is_grouped = s->sampler == FDS_SAMPLER_GFDS || s->sampler == FDS_SAMPLER_GFDS_PLUS;
+    double noise = 0, start_s = fds__now_s();
     uint64_t key;
     bool is_found;
     TRY(values_key(f, &key, err));
     TRY(fds__values_find(f->dir, key, f->n, f->columns, &f->strengths, f->values, f->errors,
                          &is_found, err));
-    if (is_found)
-        return FDS_OK;
-    TRY(fds__utility_noise(f->utility, f->table, f->plans.plan, f->events, &noise, err));
-    TRY(fds__fit_solve_plan(f, f->plans.plan, f->values, f->errors, &f->strengths, err));
-    bool is_grouped = s->sampler == FDS_SAMPLER_GFDS || s->sampler == FDS_SAMPLER_GFDS_PLUS;
+    if (!is_found || s->until.wanted > 0)
+        TRY(fds__utility_noise(f->utility, f->table, f->plans.plan, f->events, &noise, err));
+    f->settings.until.floor = fds__noise_floor(noise, false, is_grouped, f->n);
     fds__noise_add(noise, false, is_grouped, f->n, f->n * f->columns, f->errors);
     if (fds__now_s() - start_s < fds__values_kept_s)
         return FDS_OK;
     return fds__values_keep(f->dir, key, f->n, f->columns, &f->strengths, f->values, f->errors,
+    if (is_found)
+        return FDS_OK;
+    TRY(fds__fit_solve_plan(f, f->plans.plan, f->values, f->errors, &f->strengths, err));
                             f->events, err);
 }
 

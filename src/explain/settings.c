@@ -100,7 +100,7 @@ static fds_status size_plan(fds__fit_settings *s, const fds_params *p, const fds
     if (count + validation > most) { /* a small game: all coalitions, a twentieth for validation */
         validation = even(MAX(most / VALIDATION_SHARE, (size_t)2));
         count = most > validation ? MIN(count, most - validation) : 0;
-        s->until.most = count;
+        s->until.most = MIN(s->until.most, MAX(most, validation) - validation);
     }
     s->until.count = count;
     s->coalitions = count;

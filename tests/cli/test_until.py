@@ -155,6 +155,18 @@ def a_damaged_header_of_kept_sub_models_is_repaired():
 
 
 @test
+def a_small_game_is_asked_for_all_of_its_coalitions():
+    write_csv("shops.csv", rows=120, providers=8)
+    lines = pathlib.Path("shops.csv").read_text().splitlines()
+    pathlib.Path("test.csv").write_text("\n".join(line.rsplit(",", 1)[0] for line in [lines[0], *lines[1::3]]) + "\n")
+    fds("fit", "shops.csv", "--test-file", "test.csv", "--changing", "yes", "--players", "providers", "--method", "afds",
+        "--epochs", 1, "--inputs", 20, "--model", "logistic", "-q", "--coalitions", 236, "-o", "old.run")
+    fds("update", "old.run", "--until-error", 1e-12, "-o", "new.run", "-q")
+    count, reached = files("new.run")[1:]  # of 254, a twentieth validates
+    assert count == 242 and reached["most"] == 242, (count, reached)
+
+
+@test
 def what_it_does_not_go_with_is_said():
     refused(["value", *VALUE, "--until-error", 0], 2, "--until-error")
     refused(["value", *VALUE, "--until-error", "nan"], 2, "--until-error")
