@@ -264,6 +264,26 @@ static fds_status check_rest(const changing *c, fds_error *err) {
                                      : ": keep some, or add others");
 }
 
+/* A class that the fit knew from rows of its data has an output of every sub-model; a fresh fit without
+ * these rows would not know its name. */
+static fds_status check_classes(const changing *c, fds_error *err) {
+    const fds_dataset *first = c->parts[0], *stay[] = {c->u->train, c->u->test};
+    OWNED bool *has_samples = NULL;
+    TRY(RESERVE(has_samples, first->classes, 1, err));
+    for (size_t i = 0; i < 2; i++)
+        for (size_t k = 0; stay[i] && k < stay[i]->count; k++)
+            has_samples[stay[i]->labels[k]] = true;
+    for (size_t k = 0; k < first->count; k++)
+        if (!has_samples[first->labels[k]])
+            return fds__fail(
+                err, FDS_ERR_USAGE,
+                "class \"%.60s\" would have no samples, and every sub-model has an "
+                "output for it: remove its rows from %s first; all sub-models are then "
+                "trained again",
+                fds_dataset_class_name(first, first->labels[k]), first->source);
+    return FDS_OK;
+}
+
 static fds_status choose(changing *c, fds_error *err) {
     const fds_params *fit = c->u->fit, *p = c->u->params;
     c->by_provider = fit->players && !strcmp(fit->players, "providers") && fit->group_value != 1;
@@ -279,8 +299,9 @@ static fds_status choose(changing *c, fds_error *err) {
     for (size_t i = c->old; i < c->count; i++)
         memset(c->keep[i], true, c->parts[i]->count);
     TRY(check_rest(c, err));
-    return fds__dataset_select((const fds_dataset *const *)c->parts, (const bool *const *)c->keep,
-                               c->count, &c->u->train, err);
+    TRY(fds__dataset_select((const fds_dataset *const *)c->parts, (const bool *const *)c->keep,
+                            c->count, &c->u->train, err));
+    return check_classes(c, err);
 }
 
 fds_status fds__changed_data(fds__update *u, fds_error *err) {

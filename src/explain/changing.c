@@ -32,6 +32,10 @@ static bool describe_players(const fds__identities *who, json_t *players) {
 /* Without those that say how data is read, which the origin has, and those that change no bits. */
 static json_t *describe_parameters(const fds_params *params) {
     json_t *given = fds__params_given(params);
+    char *weights = params->weights ? realpath(params->weights, NULL) : NULL;
+    if (weights && json_object_get(given, "weights"))
+        json_object_set_new(given, "weights", fds__json_string(weights));
+    free(weights);
     for (const char *const *name = fds__run_reading; given && *name; name++)
         json_object_del(given, *name);
     json_object_del(given, "data");
@@ -93,10 +97,6 @@ static const char *text_at(const json_t *from, const char *key) {
     return json_string_value(json_object_get(from, key));
 }
 
-fds_status fds__changing_keys(const char *path, const json_t *json, uint64_t **keys,
-                              fds_error *err) {
-    const json_t *players = json_object_get(json, "players");
-    const char *sampler = text_at(json_object_get(json, "coalitions"), "sampler");
 static int by_number(const void *a, const void *b) {
     const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
     return (x > y) - (x < y);
@@ -115,6 +115,10 @@ static fds_status check_keys(const char *path, const uint64_t *keys, size_t coun
     return FDS_OK;
 }
 
+fds_status fds__changing_keys(const char *path, const json_t *json, uint64_t **keys,
+                              fds_error *err) {
+    const json_t *players = json_object_get(json, "players");
+    const char *sampler = text_at(json_object_get(json, "coalitions"), "sampler");
     if (!sampler || strcmp(sampler, FDS__NESTED) != 0)
         return FDS_OK;
     TRY(RESERVE(*keys, json_array_size(players), 1, err));

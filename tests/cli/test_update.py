@@ -352,6 +352,7 @@ def a_class_that_only_the_forgotten_provider_has_goes_with_its_rows():
     write("less.csv", [line for line in lines if not line.endswith(GONE)])
     fit("train.csv", "old.run", *PROVIDERS)
     fit("less.csv", "less.run", *PROVIDERS)
+    refused(["update", "old.run", "--remove", GONE, "-o", "new.run"], 2, "secret", "remove its rows")
     said = fds("forget", "old.run", GONE, code=2)[1]
     assert "secret" in said and "remove its rows" in said, said
     assert "results" in json.loads(pathlib.Path("old.run/run.json").read_text())
