@@ -46,6 +46,13 @@ bool fds__until_measure(fds__until *u, double *greatest, size_t predictions, boo
     u->is_reached = u->error <= u->wanted && !is_ridged;
     if (u->is_reached)
         return true;
+    if (u->floor >= u->wanted) {
+        fds__log(events, FDS_LOG_WARNING,
+                 "`until_error` %g is not reached: the noise of the program's answers alone makes "
+                 "standard errors of %.3g, which more than these %zu coalitions do not lower",
+                 u->wanted, u->floor, u->count);
+        return true;
+    }
     if (u->count >= u->most) {
         fds__log(events, FDS_LOG_WARNING,
                  "`until_error` %g is not reached with %zu coalitions, the most that there may be: "
@@ -53,13 +60,6 @@ bool fds__until_measure(fds__until *u, double *greatest, size_t predictions, boo
                  "standard error of a prediction is up to %.3g%s",
                  u->wanted, u->count, u->error,
                  is_ridged ? ", and a ridge makes it too small" : "");
-        return true;
-    }
-    if (u->floor >= u->wanted) {
-        fds__log(events, FDS_LOG_WARNING,
-                 "`until_error` %g is not reached: the noise of the program's answers alone makes "
-                 "standard errors of %.3g, which more than these %zu coalitions do not lower",
-                 u->wanted, u->floor, u->count);
         return true;
     }
     double growth = is_ridged ? most_growth
