@@ -299,8 +299,8 @@ def weights_are_found_from_every_folder_and_missing_before_anything_changes():
     for name in (f"{part}-{what}-ubyte" for part in ("train", "t10k") for what in ("images-idx3", "labels-idx1")):
         pathlib.Path("digits", name).write_bytes(gzip.open(f"{MNIST}/{name}.gz").read())
     write("owners.csv", [f"{i},shop-{i % 4}" for i in range(300)], "sample,provider")
-    words = ["fit", "digits", "--owners", "owners.csv", "--players", "providers", "--changing", "yes", "--method", "afds",
-             "--epochs", 1, "--inputs", 10, "--coalitions", 10, "--model", "logistic", "-q", "--explainer", "resnet18",
+    words = ["fit", "digits", "--owners", "owners.csv", "--players", "providers", "--changing", "yes",
+             "--method", "afds", "--epochs", 1, "--inputs", 10, "--coalitions", 10, "--model", "logistic", "-q", "--explainer", "resnet18",
              "--explainer-epochs", 1]
     fds(*words, "-o", "first.run")
     shutil.copy("first.run/explainer.safetensors", "weights.safetensors")
