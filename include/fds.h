@@ -101,7 +101,7 @@ FDS_API void fds_terminal_clear(void); /* takes the bar away, before anything el
 typedef struct fds_params fds_params;
 
 /* job: "train", "shapley", "baseline", "fit", "bench", "explain", "pay", "show", "audit",
- * "serve" or "ledger". NULL for another one, or without memory. */
+ * "serve", "ledger", "value", "privacy", "trust", "update" or "forget". NULL for another one, or without memory. */
 FDS_API fds_params *fds_params_create(const char *job);
 FDS_API void fds_params_free(fds_params *params);
 /* The text is copied. FDS_ERR_USAGE names the parameter, its range and what was given. */

@@ -306,7 +306,8 @@ FDS_API fds_status fds_plan_sample(fds_sampler sampler, size_t players, const fd
  * in both, are the same sets (docs/update.md). keys[players] say who they are, and are all different.
  * Sizes are uniform, as of FDS_SAMPLER_LEVERAGE; coalitions come in pairs, without repetition. */
 FDS_API fds_status fds_plan_nested(const uint64_t *keys, size_t players, size_t count,
-                                   uint64_t seed, fds_plan **out, fds_error *err);
+                                   uint64_t seed, const fds_events *events, fds_plan **out,
+                                   fds_error *err);
 /* All coalitions that the exact values need; FDS_ERR_LIMIT above 20 players at a time. groups NULL:
  * the Shapley value. Else, as sampler says (FDS_SAMPLER_GFDS or FDS_SAMPLER_GFDS_PLUS), the paper's
  * group-wise values. */

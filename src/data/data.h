@@ -53,7 +53,8 @@ struct fds_dataset {
     uint32_t *sample_lines;        /* (count): of a CSV file, from 1; or NULL */
     fds__preparation *preparation; /* of a CSV file of training samples; or NULL */
     fds__left_out left_out;
-    char **added; /* (added_count): sources of samples besides source; or NULL */
+    char **added;        /* (added_count): sources of samples besides source; or NULL */
+    size_t *added_first; /* (added_count): the first sample of each */
     size_t added_count;
 };
 
@@ -295,8 +296,11 @@ typedef struct fds__identities {
 
 /* by_provider: players are providers; else each has one sample. */
 fds_status fds__identities_create(const fds_dataset *ds, const fds_players *players,
-                                  bool by_provider, fds__identities **out, fds_error *err);
+                                  bool by_provider, const fds_events *events, fds__identities **out,
+                                  fds_error *err);
 void fds__identities_free(fds__identities *identities);
+/* What equal sample number 1, 2, ... of a provider has, from what the first one has. */
+void fds__identity_numbered(const uint8_t first[32], uint32_t number, uint8_t out[32]);
 
 /* ---- subset.c ---- */
 

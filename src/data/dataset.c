@@ -71,6 +71,7 @@ void fds_dataset_free(fds_dataset *ds) {
     fds__free(ds->sample_lines);
     fds__preparation_free(ds->preparation);
     fds__dir_list_free(ds->added, ds->added_count);
+    fds__free(ds->added_first);
     fds__free(ds->left_out.rows);
     fds__dir_list_free(ds->left_out.names, ds->left_out.names ? ds->left_out.count : 0);
     fds__free(ds);

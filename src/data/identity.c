@@ -63,16 +63,18 @@ static int by_digest_then_sample(const void *left, const void *right) {
     return order ? order : (a->sample > b->sample) - (a->sample < b->sample);
 }
 
+void fds__identity_numbered(const uint8_t first[DIGEST], uint32_t number, uint8_t out[DIGEST]) {
+    fds__sha256((const fds__bytes[]){{first, DIGEST}, {&number, sizeof number}}, 2, out);
+}
+
 /* Numbers equal samples: the first keeps its digest. */
 static void number_equal(mark *marks, size_t count) {
     for (size_t first = 0, end; first < count; first = end) {
         uint8_t same[DIGEST];
         memcpy(same, marks[first].digest, DIGEST);
         for (end = first + 1; end < count && !memcmp(marks[end].digest, same, DIGEST); end++) {
-            const uint32_t number = (uint32_t)(end - first);
             uint8_t numbered[DIGEST];
-            fds__sha256((const fds__bytes[]){{same, DIGEST}, {&number, sizeof number}}, 2,
-                        numbered);
+            fds__identity_numbered(same, (uint32_t)(end - first), numbered);
             memcpy(marks[end].digest, numbered, DIGEST);
         }
     }
@@ -89,13 +91,17 @@ static void digest_provider(const char *name, uint8_t *digests, size_t count, ui
 }
 
 /* Digests (samples of ds, 32) of all players' samples. */
-static fds_status digest_samples(const fds_dataset *ds, const fds_players *players, uint8_t *out,
-                                 fds_error *err) {
+static fds_status digest_samples(const fds_dataset *ds, const fds_players *players,
+                                 const fds_events *events, uint8_t *out, fds_error *err) {
+    enum { EACH = 256 };
+    const double start_s = fds__now_s();
     const uint32_t *index;
     size_t count = fds__players_all_samples(players, &index);
     OWNED mark *marks = NULL;
     TRY(NEW(marks, count, err));
     for (size_t i = 0; i < count; i++) {
+        if (i % EACH == 0)
+            TRY(fds__report(events, "identify", "samples", i, count, start_s, err));
         marks[i].sample = index[i];
         digest_sample(ds, index[i], marks[i].digest);
     }
@@ -107,12 +113,12 @@ static fds_status digest_samples(const fds_dataset *ds, const fds_players *playe
 }
 
 static fds_status fill(fds__identities *o, const fds_dataset *ds, const fds_players *players,
-                       bool by_provider, fds_error *err) {
+                       bool by_provider, const fds_events *events, fds_error *err) {
     const uint32_t *index;
     OWNED uint8_t *digests = NULL, *own = NULL;
     TRY(NEW(digests, ds->count * DIGEST, err));
     TRY(NEW(own, ds->count * DIGEST, err));
-    TRY(digest_samples(ds, players, digests, err));
+    TRY(digest_samples(ds, players, events, digests, err));
     for (size_t i = 0; i < ds->count; i++)
         o->samples[i] = key_of(digests + i * DIGEST);
     for (size_t p = 0; p < fds_players_count(players); p++) {
@@ -132,7 +138,8 @@ static fds_status fill(fds__identities *o, const fds_dataset *ds, const fds_play
 }
 
 fds_status fds__identities_create(const fds_dataset *ds, const fds_players *players,
-                                  bool by_provider, fds__identities **out, fds_error *err) {
+                                  bool by_provider, const fds_events *events, fds__identities **out,
+                                  fds_error *err) {
     const size_t n = fds_players_count(players);
     fds__identities *o;
     TRY(NEW(o, 1, err));
@@ -142,7 +149,7 @@ fds_status fds__identities_create(const fds_dataset *ds, const fds_players *play
     if (status == FDS_OK)
         status = NEW(o->contents, n, err);
     if (status == FDS_OK)
-        status = fill(o, ds, players, by_provider, err);
+        status = fill(o, ds, players, by_provider, events, err);
     if (status == FDS_OK)
         *out = o;
     else

@@ -522,7 +522,8 @@ static fds_status create(const fds_dataset *train, const fds_dataset *test,
                              (params->inputs_from == 1 || params->changing == 1)};
     fds_status status = chosen ? make_selected(&m, chosen, err) : make(&m, err);
     if (status == FDS_OK && is_changing(&m))
-        status = fds__identities_create(train, p->players, p->by_provider, &p->identities, err);
+        status =
+            fds__identities_create(train, p->players, p->by_provider, events, &p->identities, err);
     fds__free(m.aside);
     if (status != FDS_OK)
         fds_problem_free(p);

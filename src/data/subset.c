@@ -153,10 +153,16 @@ static fds_status prepare(const fds_dataset *first, fds_dataset *to, fds_error *
 /* The sources of later parts that have samples in it. */
 static fds_status name_sources(const choice *c, fds_dataset *to, fds_error *err) {
     fds__names names = {0};
-    fds_status status = FDS_OK;
-    for (size_t p = 1; p < c->count && status == FDS_OK; p++)
-        if (memchr(c->keep[p], true, c->parts[p]->count))
+    size_t row = 0;
+    fds_status status = NEW(to->added_first, c->count, err);
+    for (size_t p = 0; p < c->count && status == FDS_OK; p++) {
+        if (p && memchr(c->keep[p], true, c->parts[p]->count)) {
+            to->added_first[names.count] = row;
             status = fds__names_add(&names, c->parts[p]->source, err);
+        }
+        for (size_t i = 0; i < c->parts[p]->count; i++)
+            row += c->keep[p][i];
+    }
     if (status == FDS_OK && names.count) {
         status = fds__names_copy(names.items, names.count, &to->added, err);
         to->added_count = status == FDS_OK ? names.count : 0;

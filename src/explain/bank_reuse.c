@@ -62,21 +62,50 @@ static fds_status copy(copier *c, const fds__reuse *map, const fds_events *event
     return fds__file_sync(&c->to, err);
 }
 
-static fds_status merge(copier *c, const char *path, const char *from, const fds_utility *utility,
-                        const fds_plan *plan, const fds__reuse *map, const fds_events *events,
-                        fds_error *err) {
-    const fds_net *net = fds__utility_network(utility);
+/* Finds the records of the other bank, which must be of the run's parameters. */
+static fds_status read_old(copier *c, const char *from, uint64_t parameters,
+                           const fds_events *events, fds_error *err) {
     TRY(fds__lock_source(from, from, &c->from, err)); /* a bank is its own lock */
-    TRY(fds__bank_slots_init(&c->slots, net, plan, err));
-    TRY(fds__bank_form(net, &c->slots, fds_checksum(utility->text, strlen(utility->text)), &c->form,
-                       err));
     TRY(fds__bank_read_form(&c->from, &c->old, err));
     if (!is_same_network(c))
         return FDS_OK;
+    if (fds__get64(c->old.header + FDS__BANK_PARAMETERS) != parameters)
+        return fds__fail(err, FDS_ERR_CORRUPT,
+                         "%s: byte %d: its sub-models were trained in another way or on other "
+                         "samples than the run says",
+                         from, FDS__BANK_PARAMETERS);
     c->old.take = note_old;
+    c->old.context = c;
+    return fds__record_read_all(&c->from, &c->old, events, err);
+}
+
+/* No answer depends on it: what is damaged can be trained again. */
+static fds_status try_old(copier *c, const char *from, uint64_t parameters,
+                          const fds_events *events, fds_error *err) {
+    fds_error why;
+    fds_status status = read_old(c, from, parameters, events, &why);
+    if (status == FDS_OK)
+        return FDS_OK;
+    if (status != FDS_ERR_CORRUPT && status != FDS_ERR_FORMAT)
+        return fds__fail(err, status, "%s", why.text);
+    fds__log(events, FDS_LOG_WARNING, "%s; the sub-models to keep are trained again", why.text);
+    fds__slot_map_free(&c->index);
+    c->index = (fds__slot_map){0};
+    return FDS_OK;
+}
+
+static fds_status merge(copier *c, const char *path, const char *from, uint64_t parameters,
+                        const fds_utility *utility, const fds_plan *plan, const fds__reuse *map,
+                        const fds_events *events, fds_error *err) {
+    const fds_net *net = fds__utility_network(utility);
+    TRY(fds__bank_slots_init(&c->slots, net, plan, err));
+    TRY(fds__bank_form(net, &c->slots, fds_checksum(utility->text, strlen(utility->text)), &c->form,
+                       err));
+    TRY(try_old(c, from, parameters, events, err));
+    if (!c->index.count)
+        return FDS_OK;
     c->form.take = note_new;
-    c->old.context = c->form.context = c;
-    TRY(fds__record_read_all(&c->from, &c->old, events, err));
+    c->form.context = c;
     TRY(RESERVE(c->is_good, c->slots.count, 1, err));
     TRY(RESERVE(c->bits, fds_coalition_words(map->from_players), 1, err));
     TRY(RESERVE(c->record, c->form.record_size, 1, err));
@@ -86,15 +115,16 @@ static fds_status merge(copier *c, const char *path, const char *from, const fds
     return copy(c, map, events, err);
 }
 
-fds_status fds__bank_reuse(const char *path, const char *from, const fds_utility *utility,
-                           const fds_plan *plan, const fds__reuse *map, const fds_events *events,
-                           size_t *records, size_t *kept, fds_error *err) {
+fds_status fds__bank_reuse(const char *path, const char *from, uint64_t parameters,
+                           const fds_utility *utility, const fds_plan *plan, const fds__reuse *map,
+                           const fds_events *events, size_t *records, size_t *kept,
+                           fds_error *err) {
     copier c = {.slots = {0}};
     *records = *kept = 0;
     if (!fds__path_exists(from))
         return FDS_OK;
     c.from.fd = c.to.fd = -1;
-    fds_status status = merge(&c, path, from, utility, plan, map, events, err);
+    fds_status status = merge(&c, path, from, parameters, utility, plan, map, events, err);
     *records = c.index.count;
     *kept = c.kept;
     fds__file_close(&c.from);
@@ -109,21 +139,35 @@ fds_status fds__bank_reuse(const char *path, const char *from, const fds_utility
 
 /* ---- more coalitions of the same run ---- */
 
-/* Whether the bank is of another plan. */
-static fds_status is_of_other_plan(const char *path, const fds_utility *utility,
-                                   const fds_plan *plan, bool *is_other, fds_error *err) {
+/* Whether the file is a bank of another plan of the same sub-models. A fill repairs a damaged header, and
+ * refuses everything else. */
+static fds_status is_of_other_plan(const char *path, const fds__record_form *right, bool *is_other,
+                                   fds_error *err) {
     fds__file file;
-    fds__bank_slots slots;
-    fds__record_form form, right;
-    TRY(fds__bank_slots_init(&slots, fds__utility_network(utility), plan, err));
-    fds_status status = fds__bank_form(fds__utility_network(utility), &slots, 0, &right, err);
-    if (status == FDS_OK &&
-        (status = fds__file_open(&file, path, FDS__ACCESS_READ, err)) == FDS_OK) {
-        status = fds__bank_read_form(&file, &form, err);
-        fds__file_close(&file);
+    uint8_t header[FDS__BANK_HEADER];
+    uint64_t size;
+    TRY(fds__file_open(&file, path, FDS__ACCESS_READ, err));
+    fds_status status = fds__file_size(&file, &size, err);
+    if (status == FDS_OK && size >= sizeof header) {
+        status = fds__file_read_at(&file, header, sizeof header, 0, err);
+        *is_other =
+            status == FDS_OK && fds__record_check(header, sizeof header) == FDS__FOUND_GOOD &&
+            memcmp(header, right->header, 16) == 0 && /* a bank, of so many players */
+            memcmp(header + 40, right->header + 40, 8) == 0 &&
+            memcmp(header + FDS__BANK_PLAN, right->header + FDS__BANK_PLAN, 8) != 0 &&
+            memcmp(header + FDS__BANK_PARAMETERS, right->header + FDS__BANK_PARAMETERS, 8) == 0;
     }
-    *is_other = status == FDS_OK && form.records &&
-                memcmp(form.header + FDS__BANK_PLAN, right.header + FDS__BANK_PLAN, 8) != 0;
+    fds__file_close(&file);
+    return status;
+}
+
+static fds_status make_form(const fds_utility *utility, const fds_plan *plan, uint64_t parameters,
+                            fds__record_form *out, fds_error *err) {
+    const fds_net *net = fds__utility_network(utility);
+    fds__bank_slots slots;
+    fds_status status = fds__bank_slots_init(&slots, net, plan, err);
+    if (status == FDS_OK)
+        status = fds__bank_form(net, &slots, parameters, out, err);
     fds__bank_slots_free(&slots);
     return status;
 }
@@ -133,13 +177,16 @@ fds_status fds__bank_extend(const char *path, const fds_utility *utility, const 
     const size_t n = fds_plan_players(plan);
     char earlier[FDS__PATH_MAX];
     OWNED uint32_t *same = NULL;
+    const uint64_t parameters = fds_checksum(utility->text, strlen(utility->text));
     bool is_other = false;
     size_t records, kept;
     if (snprintf(earlier, sizeof earlier, "%s.earlier", path) >= (int)sizeof earlier)
         return fds__fail(err, FDS_ERR_USAGE, "path too long: %.100s...", path);
     if (!fds__path_exists(earlier)) {
+        fds__record_form right;
+        TRY(make_form(utility, plan, parameters, &right, err));
         if (fds__path_exists(path))
-            TRY(is_of_other_plan(path, utility, plan, &is_other, err));
+            TRY(is_of_other_plan(path, &right, &is_other, err));
         if (!is_other)
             return FDS_OK;
         TRY(fds__file_rename(path, earlier, err));
@@ -148,6 +195,7 @@ fds_status fds__bank_extend(const char *path, const fds_utility *utility, const 
     for (size_t p = 0; p < n; p++)
         same[p] = (uint32_t)p;
     const fds__reuse map = {.players = same, .from_players = n};
-    TRY(fds__bank_reuse(path, earlier, utility, plan, &map, events, &records, &kept, err));
+    TRY(fds__bank_reuse(path, earlier, parameters, utility, plan, &map, events, &records, &kept,
+                        err));
     return fds__file_remove(earlier, err);
 }

@@ -5,6 +5,8 @@
  *   players[i].key, .content   who a player is, and what it has (data/identity.c), hexadecimal
  *   origin.parameters          the parameters of the fit that were given, as texts
  *   origin.added               where samples are that were added to those of origin.path
+ *   origin.sources             if there are such, where players are providers: for each player, the
+ *                              numbers of those that it has samples of, 0 for origin.path
  *   coalitions.sampler         "nested" */
 #include "explain/run.h"
 
@@ -30,6 +32,10 @@ static bool describe_players(const fds__identities *who, json_t *players) {
 /* Without those that say how data is read, which the origin has, and those that change no bits. */
 static json_t *describe_parameters(const fds_params *params) {
     json_t *given = fds__params_given(params);
+    char *weights = params->weights ? realpath(params->weights, NULL) : NULL;
+    if (weights && json_object_get(given, "weights"))
+        json_object_set_new(given, "weights", fds__json_string(weights));
+    free(weights);
     for (const char *const *name = fds__run_reading; given && *name; name++)
         json_object_del(given, *name);
     json_object_del(given, "data");
@@ -48,6 +54,31 @@ static json_t *describe_added(const fds_dataset *train) {
     return fds__json_keep_if(list, is_whole);
 }
 
+/* samples[count] ascend, and those of each source follow each other. */
+static json_t *describe_sources_of(const fds_dataset *train, const uint32_t *samples,
+                                   size_t count) {
+    json_t *list = json_array();
+    bool is_whole = list;
+    for (size_t i = 0, next = 0, row = 0; is_whole && i < count; i++, row = next) {
+        while (next < train->added_count && train->added_first[next] <= samples[i])
+            next++;
+        if (!i || next != row)
+            is_whole = fds__json_append(list, json_integer((json_int_t)next));
+    }
+    return fds__json_keep_if(list, is_whole);
+}
+
+static json_t *describe_sources(const fds_problem *problem) {
+    json_t *list = json_array();
+    bool is_whole = list;
+    for (size_t p = 0; is_whole && p < fds_players_count(problem->players); p++) {
+        const uint32_t *samples;
+        size_t count = fds_players_samples(problem->players, p, &samples);
+        is_whole = fds__json_append(list, describe_sources_of(problem->train, samples, count));
+    }
+    return fds__json_keep_if(list, is_whole);
+}
+
 bool fds__changing_describe(const fds_problem *problem, const fds_params *params,
                             json_t *description) {
     if (!problem->identities)
@@ -55,13 +86,33 @@ bool fds__changing_describe(const fds_problem *problem, const fds_params *params
     json_t *origin = json_object_get(description, "origin");
     return describe_players(problem->identities, json_object_get(description, "players")) &&
            fds__json_put(origin, "parameters", describe_parameters(params)) &&
-           fds__json_put(origin, "added", describe_added(problem->train));
+           fds__json_put(origin, "added", describe_added(problem->train)) &&
+           (!problem->by_provider || !problem->train->added_count ||
+            fds__json_put(origin, "sources", describe_sources(problem)));
 }
 
 /* ---- reading ---- */
 
 static const char *text_at(const json_t *from, const char *key) {
     return json_string_value(json_object_get(from, key));
+}
+
+static int by_number(const void *a, const void *b) {
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* Players of one key are in the same coalitions, so that there may not be enough different ones. */
+static fds_status check_keys(const char *path, const uint64_t *keys, size_t count, fds_error *err) {
+    OWNED uint64_t *sorted = NULL;
+    TRY(RESERVE(sorted, count, 1, err));
+    memcpy(sorted, keys, count * sizeof *keys);
+    qsort(sorted, count, sizeof *sorted, by_number);
+    for (size_t i = 1; i < count; i++)
+        if (sorted[i] == sorted[i - 1])
+            return fds__fail(err, FDS_ERR_FORMAT, "%s: two players have the \"key\" %016" PRIx64,
+                             path, sorted[i]);
+    return FDS_OK;
 }
 
 fds_status fds__changing_keys(const char *path, const json_t *json, uint64_t **keys,
@@ -78,7 +129,7 @@ fds_status fds__changing_keys(const char *path, const json_t *json, uint64_t **k
                              "%s: player %zu: \"key\" must be 16 hexadecimal digits", path, p);
         (*keys)[p] = strtoull(key, NULL, 16);
     }
-    return FDS_OK;
+    return check_keys(path, *keys, json_array_size(players), err);
 }
 
 /* ---- the fit again ---- */

@@ -35,12 +35,16 @@ static void fit_free(fds__fit_job *f) {
 
 /* ---- before any work ---- */
 
-/* Finds mistakes that would otherwise appear after all sub-models are trained. */
-static fds_status check_explainer(const fds__fit_job *f, fds_error *err) {
-    const fds__explainer_params *p = &f->settings.explainer;
-    size_t outputs = f->classes * fds__explainer_each(p, f->n, f->groups);
-    size_t batch = MIN(f->inputs - f->settings.validation_inputs, (size_t)p->batch);
-    const fds__deep_params net = fds__explainer_net(p, f->train->shape, outputs, batch);
+fds_status fds__fit_check_explainer(const fds__fit_settings *s, const fds_problem *problem,
+                                    const fds_groups *groups, fds_error *err) {
+    const fds__explainer_params *p = &s->explainer;
+    const fds_dataset *train = problem->train;
+    if (s->is_bank || s->probes)
+        return FDS_OK;
+    size_t outputs =
+        train->classes * fds__explainer_each(p, fds_players_count(problem->players), groups);
+    size_t batch = MIN(problem->input_count - s->validation_inputs, (size_t)p->batch);
+    const fds__deep_params net = fds__explainer_net(p, train->shape, outputs, batch);
     if (outputs > UINT32_MAX)
         return fds__fail(err, FDS_ERR_LIMIT, "an explainer of %zu outputs is too large", outputs);
     TRY(fds__deep_check(&net, NULL, err));
@@ -81,8 +85,8 @@ static fds_status open_fit(fds__fit_job *f, fds_error *err) {
                                  err));
     TRY(fds__run_record_compare(f->dir, f->description, f->events, &f->report.was_resumed,
                                 &f->is_done, err));
-    if (!f->is_done && !s->is_bank && !s->probes)
-        TRY(check_explainer(f, err));
+    if (!f->is_done)
+        TRY(fds__fit_check_explainer(s, f->problem, f->groups, err));
     TRY(fds__mkdirs(f->dir, err));
     TRY(fds__path_join(path, sizeof path, f->dir, FDS__RUN_TABLE, err));
     /* the table's lock keeps other processes out of the whole run */
@@ -120,17 +124,19 @@ static fds_status solve(fds__fit_job *f, fds_error *err) {
     const fds__fit_settings *s = &f->settings;
     TRY(RESERVE(f->values, f->n * f->columns, 1, err));
     TRY(RESERVE(f->errors, f->n * f->columns, 1, err));
-    double noise, start_s = fds__now_s();
+    const bool is_grouped = s->sampler == FDS_SAMPLER_GFDS || s->sampler == FDS_SAMPLER_GFDS_PLUS;
+    double noise = 0, start_s = fds__now_s();
     uint64_t key;
     bool is_found;
     TRY(values_key(f, &key, err));
     TRY(fds__values_find(f->dir, key, f->n, f->columns, &f->strengths, f->values, f->errors,
                          &is_found, err));
+    if (!is_found || s->until.wanted > 0)
+        TRY(fds__utility_noise(f->utility, f->table, f->plans.plan, f->events, &noise, err));
+    f->settings.until.floor = fds__noise_floor(noise, false, is_grouped, f->n);
     if (is_found)
         return FDS_OK;
-    TRY(fds__utility_noise(f->utility, f->table, f->plans.plan, f->events, &noise, err));
     TRY(fds__fit_solve_plan(f, f->plans.plan, f->values, f->errors, &f->strengths, err));
-    bool is_grouped = s->sampler == FDS_SAMPLER_GFDS || s->sampler == FDS_SAMPLER_GFDS_PLUS;
     fds__noise_add(noise, false, is_grouped, f->n, f->n * f->columns, f->errors);
     if (fds__now_s() - start_s < fds__values_kept_s)
         return FDS_OK;

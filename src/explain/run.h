@@ -68,6 +68,7 @@ typedef struct fds__fit_settings {
     uint64_t plan_seed, seed;
     const uint64_t *keys; /* (players) of a run for changing data, which nests its plans; or NULL */
     unsigned threads, explainer_threads; /* at least 1 */
+    const fds_events *events;            /* while plans are made; or NULL */
 } fds__fit_settings;
 
 /* Everything that needs no groups; the error is the first mistake. The texts that params points to
@@ -94,6 +95,10 @@ static inline fds__utility_params fds__fit_utility(const fds__fit_settings *sett
 static inline bool fds__fit_measures(const fds__fit_settings *settings) {
     return settings->probes && strcmp(settings->explainer.network, "auto") == 0;
 }
+/* Whether the explainer can be trained: finds mistakes that would otherwise appear after all sub-models
+ * are trained. */
+fds_status fds__fit_check_explainer(const fds__fit_settings *s, const fds_problem *problem,
+                                    const fds_groups *groups, fds_error *err);
 /* With `until_error`: the round that an earlier process had come to in the run dir, if there is one. */
 fds_status fds__fit_round(const char *dir, const fds_params *params, uint64_t *round,
                           fds_error *err);
@@ -124,7 +129,12 @@ fds_status fds__fit_utility_create(const fds__fit_settings *settings, const fds_
 
 /* ---- bank_file.c ---- */
 
-enum { FDS__BANK_HEADER = 72, FDS__BANK_PLAN = 48, FDS__BANK_VERSION = 1 };
+enum {
+    FDS__BANK_HEADER = 72,
+    FDS__BANK_PLAN = 48,
+    FDS__BANK_PARAMETERS = 56,
+    FDS__BANK_VERSION = 1
+};
 
 /* One slot for each different coalition of the plan, in its order. The plan must outlive it. */
 typedef struct fds__bank_slots {
@@ -164,11 +174,12 @@ fds_status fds__bank_form(const fds_net *net, const fds__bank_slots *slots, uint
 fds_status fds__bank_extend(const char *path, const fds_utility *utility, const fds_plan *plan,
                             const fds_events *events, fds_error *err);
 
-/* Takes the sub-models of coalitions of plan that another run's bank has into the file path. *records:
- * how many that has; *kept: how many of them the plan has. Does nothing if it does not exist. */
-fds_status fds__bank_reuse(const char *path, const char *from, const fds_utility *utility,
-                           const fds_plan *plan, const fds__reuse *map, const fds_events *events,
-                           size_t *records, size_t *kept, fds_error *err);
+/* Takes the sub-models of coalitions of plan that another run's bank has into the file path. parameters:
+ * the checksum of that run's utility function. *records: how many that has; *kept: how many of them the
+ * plan has. Does nothing if it does not exist. */
+fds_status fds__bank_reuse(const char *path, const char *from, uint64_t parameters,
+                           const fds_utility *utility, const fds_plan *plan, const fds__reuse *map,
+                           const fds_events *events, size_t *records, size_t *kept, fds_error *err);
 
 /* ---- bank_import.c ---- */
 
@@ -328,6 +339,7 @@ const json_t *fds__run_preparation(const fds_run *run);
 /* ---- changing.c: runs for changing data ---- */
 
 #define FDS__NESTED "nested" /* the name of their sampler */
+#define FDS__FORGOT "forgot" /* in run.json: what fds forget has removed (forget.c) */
 
 /* Adds to a description who the players are and how the fit was asked for; nothing for other runs.
  * False: no memory. */

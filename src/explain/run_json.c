@@ -22,6 +22,8 @@
  *   results           fds__fit_report, the strengths of the least squares, the choice between a
  *                     probe and a bank of the same sub-models, if there was one, and the sha256 of
  *                     the other files; only when complete
+ *   forgetting        a provider that is being removed; forgot: what was; only in an incomplete run
+ *                     (forget.c)
  *   checksum          of all above
  */
 #include "explain/run.h"
@@ -277,6 +279,22 @@ fds_status fds__run_record_check_fit(const char *dir, const fds__run_record *rec
                : fds__fail(err, FDS_ERR_CORRUPT, "%s has no %s", dir, FDS__RUN_VALIDATION);
 }
 
+/* What fds forget has removed stays there until the run is complete. */
+static fds_status keep_forgot(const char *dir, json_t *json, fds_error *err) {
+    json_t *old;
+    fds_error why;
+    fds_status status = fds__run_record_json(dir, &old, &why);
+    if (status == FDS_ERR_NOT_FOUND || status == FDS_ERR_CORRUPT || status == FDS_ERR_FORMAT)
+        return FDS_OK; /* there is none yet, or a damaged one, which is written again */
+    if (status != FDS_OK)
+        return fds__fail(err, status, "%s", why.text);
+    json_t *forgot = json_object_get(old, FDS__FORGOT);
+    if (forgot && json_object_set(json, FDS__FORGOT, forgot) != 0)
+        status = fds__fail_json(err);
+    json_decref(old);
+    return status;
+}
+
 fds_status fds__run_record_write(const char *dir, const json_t *description,
                                  const fds__fit_settings *settings, const fds__fit_report *report,
                                  const fds_ls_report *strengths, fds_error *err) {
@@ -293,6 +311,8 @@ fds_status fds__run_record_write(const char *dir, const json_t *description,
         is_whole &= fds__json_put(json, "results", results);
         if (is_whole)
             status = add_checksums(dir, results, err);
+    } else {
+        status = keep_forgot(dir, json, err);
     }
     is_whole = is_whole && fds__json_seal(json);
     if (status == FDS_OK)
@@ -405,6 +425,7 @@ fds_status fds__run_record_compare(const char *dir, const json_t *description,
     *is_done = json_object_get(json, "results") != NULL;
     json_object_del(json, "results");
     json_object_del(json, "machine");
+    json_object_del(json, FDS__FORGOT);
     bool is_whole = take_place(json, description);
     *is_done &= !take_round(json, description);
     bool differs = is_whole && fds__json_difference(json, description, "run", text, sizeof text);
@@ -594,12 +615,12 @@ static fds_status read_members(const char *path, fds__run_record *r, fds_error *
             "%s: data, players, utility, coalitions, threads or explainer are missing or "
             "wrong",
             path);
+    const bool forgets = json_object_get(json, "forgetting") || json_object_get(json, FDS__FORGOT);
     if (!json_object_get(json, "results"))
         return fds__fail(err, FDS_ERR_USAGE,
                          "%s: the %s was interrupted: run the same fds %s command again to resume",
-                         path,
-                         json_object_get(json, "forgetting") ? "removal of a provider" : "fit",
-                         json_object_get(json, "forgetting") ? "forget" : "fit");
+                         path, forgets ? "removal of a provider" : "fit",
+                         forgets ? "forget" : "fit");
     read_results(json, r);
     if (strcmp(r->info.explainer, "auto") == 0)
         return fds__fail(err, FDS_ERR_FORMAT, "%s: results.choice must say what answers", path);

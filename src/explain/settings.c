@@ -100,7 +100,7 @@ static fds_status size_plan(fds__fit_settings *s, const fds_params *p, const fds
     if (count + validation > most) { /* a small game: all coalitions, a twentieth for validation */
         validation = even(MAX(most / VALIDATION_SHARE, (size_t)2));
         count = most > validation ? MIN(count, most - validation) : 0;
-        s->until.most = count;
+        s->until.most = MIN(s->until.most, MAX(most, validation) - validation);
     }
     s->until.count = count;
     s->coalitions = count;
@@ -434,6 +434,7 @@ fds_status fds__fit_prepare(const fds_problem *problem, const fds_params *params
                             const fds_events *events, fds__fit_settings *settings,
                             fds_groups **groups, fds_error *err) {
     TRY(fds__fit_read(params, problem, settings, err));
+    settings->events = events;
     const fds__utility_params utility = fds__fit_utility(settings);
     if (settings->has_groups)
         TRY(fds__groups_for(problem, fds__group_by(problem, params, settings->sampler), &utility,

@@ -75,6 +75,12 @@ fds_status fds__update_open(fds__update *u, fds_error *err) {
     const json_t *inputs = json_object_get(u->json, "inputs");
     u->old_inputs = (size_t)json_integer_value(json_object_get(inputs, "count"));
     u->old_validation = (size_t)json_integer_value(json_object_get(inputs, "validation"));
+    if (!u->old_validation || u->old_validation >= u->old_inputs)
+        return fds__fail(err, FDS_ERR_FORMAT,
+                         "%s/" FDS__RUN_JSON
+                         ": %zu of %zu inputs validate: there must be some, and "
+                         "others",
+                         u->dir, u->old_validation, u->old_inputs);
     if (p->job == FDS__JOB_UPDATE) {
         TRY(set_count(u->fit, "inputs", p->inputs, err));
         TRY(set_count(u->fit, "coalitions", p->coalitions, err));
@@ -160,14 +166,16 @@ static fds_status map_inputs(fds__update *u, const char *sha256, fds_error *err)
     TRY(check_inputs(u, old, sha256, err));
     if (u->reason[0])
         return FDS_OK;
+    OWNED uint32_t *place = NULL; /* (samples of the test part) in the old order, from 1; 0: none */
+    TRY(RESERVE(place, u->problem->test->count, 1, err));
     TRY(RESERVE(u->inputs, count, 1, err));
+    for (size_t x = 0; x < u->old_inputs; x++)
+        place[old[x]] = (uint32_t)x + 1;
     size_t missing = 0;
     for (size_t x = 0; x < count; x++) {
-        size_t at = 0;
-        while (at < u->old_inputs && old[at] != u->order[x])
-            at++;
-        u->inputs[x] = (uint32_t)at;
-        missing += at == u->old_inputs;
+        const uint32_t at = place[u->order[x]];
+        u->inputs[x] = at - (at > 0);
+        missing += !at;
     }
     u->map.inputs = u->inputs;
     if (missing)
@@ -195,6 +203,22 @@ static fds_status compare_parameters(fds__update *u, json_t *old, fds_error *err
     return FDS_OK;
 }
 
+/* The table must be the one of run.json, which says who its players are. */
+static fds_status check_table(const fds__update *u, const json_t *about, fds_error *err) {
+    const json_int_t players = json_integer_value(json_object_get(about, "players")),
+                     inputs = json_integer_value(json_object_get(about, "inputs")),
+                     classes = json_integer_value(json_object_get(about, "classes"));
+    if (classes != (json_int_t)json_array_size(
+                       json_object_get(json_object_get(u->json, "data"), "classes")) ||
+        players != (json_int_t)u->map.from_players || inputs != (json_int_t)u->old_inputs ||
+        !json_equal(json_object_get(about, "parameters"), json_object_get(u->json, "utility")))
+        return fds__fail(err, FDS_ERR_CORRUPT,
+                         "%s/" FDS__RUN_TABLE " is not the table of %s/" FDS__RUN_JSON
+                         ": its players, inputs, classes or parameters are others",
+                         u->dir, u->dir);
+    return FDS_OK;
+}
+
 static fds_status find_reusable(fds__update *u, fds_error *err) {
     char path[FDS__PATH_MAX], sha256[65] = "";
     json_t *about;
@@ -202,11 +226,13 @@ static fds_status find_reusable(fds__update *u, fds_error *err) {
     TRY(fds__path_join(path, sizeof path, u->dir, FDS__RUN_TABLE, err));
     TRY(fds__table_open_bare(path, u->events, &u->from, err));
     TRY(fds__table_describe(path, u->events, &about, err));
+    fds_status status = check_table(u, about, err);
     json_t *old = json_object_get(about, "parameters");
     const char *inputs = json_string_value(json_object_get(old, "inputs_sha256"));
     snprintf(sha256, sizeof sha256, "%s", inputs ? inputs : "");
     u->records = (size_t)json_integer_value(json_object_get(about, "records"));
-    fds_status status = compare_parameters(u, old, err);
+    if (status == FDS_OK)
+        status = compare_parameters(u, old, err);
     json_decref(about);
     TRY(status);
     return u->reason[0] ? FDS_OK : map_inputs(u, sha256, err);
@@ -233,6 +259,7 @@ fds_status fds__update_compare(fds__update *u, fds_error *err) {
 fds_status fds__update_reuse(fds__update *u, const char *into, fds_error *err) {
     char path[FDS__PATH_MAX], old[FDS__PATH_MAX];
     fds_table_cost need;
+    uint64_t parameters; /* a checksum of what the old sub-models' answers depend on */
     TRY(fds__mkdirs(into, err));
     TRY(fds__path_join(path, sizeof path, into, FDS__RUN_TABLE, err));
     TRY(fds_table_open(path, u->utility, FDS_STORE_F32, u->events, &u->table, err));
@@ -250,7 +277,8 @@ fds_status fds__update_reuse(fds__update *u, const char *into, fds_error *err) {
         TRY(fds__path_join(old, sizeof old, u->dir, FDS__RUN_BANK, err));
         if (u->fit->until_error > 0)
             TRY(fds__bank_extend(path, u->utility, kept, u->events, err));
-        TRY(fds__bank_reuse(path, old, u->utility, kept, &u->map, u->events, &u->models,
+        TRY(fds__json_checksum(json_object_get(u->json, "utility"), &parameters, err));
+        TRY(fds__bank_reuse(path, old, parameters, u->utility, kept, &u->map, u->events, &u->models,
                             &u->models_kept, err));
     }
     return fds__table_reuse(u->table, u->plans.all, u->from, &u->map, false, u->events, &u->reused,

@@ -64,7 +64,10 @@ static bool draw_pair(fds_plan *plan, const uint64_t *keys, uint64_t seed, uint6
     return size && size < plan->players;
 }
 
-static fds_status sample(fds_plan *plan, const uint64_t *keys, uint64_t seed, fds_error *err) {
+static fds_status sample(fds_plan *plan, const uint64_t *keys, uint64_t seed,
+                         const fds_events *events, fds_error *err) {
+    const uint64_t each = MAX((1 << 20) / plan->players, (size_t)1); /* some milliseconds */
+    const double start_s = fds__now_s();
     size_t slot_count = 2;
     while (slot_count < plan->rows) /* at most half of them are used: one per pair */
         slot_count *= 2;
@@ -73,9 +76,12 @@ static fds_status sample(fds_plan *plan, const uint64_t *keys, uint64_t seed, fd
     pairs p = {slots, slot_count - 1};
     fds_rng rng = fds_rng_make(seed, FDS__PURPOSE_COALITION, STREAM, 0);
     uint64_t start = fds_rng_u64(&rng), draw = 0;
-    for (size_t row = 2; row < plan->rows; row += 2)
-        while (!draw_pair(plan, keys, seed, start, draw++, row) || !enter(&p, plan, row))
-            ;
+    for (size_t row = 2; row < plan->rows; draw++) {
+        if (draw % each == 0)
+            TRY(fds__report(events, "plan", "coalitions", row, plan->rows, start_s, err));
+        if (draw_pair(plan, keys, seed, start, draw, row) && enter(&p, plan, row))
+            row += 2;
+    }
     return fds__plan_weigh(plan, err);
 }
 
@@ -100,13 +106,13 @@ static fds_status check(size_t players, size_t count, fds_error *err) {
 }
 
 fds_status fds_plan_nested(const uint64_t *keys, size_t players, size_t count, uint64_t seed,
-                           fds_plan **out, fds_error *err) {
+                           const fds_events *events, fds_plan **out, fds_error *err) {
     fds_plan *plan;
     TRY(check(players, count, err));
     TRY(fds__plan_new(FDS_SAMPLER_LEVERAGE, players, NULL, &plan, err));
     plan->is_paired = true;
     fds_status status = fds__plan_reserve(plan, count + 2, err);
     if (status == FDS_OK)
-        status = sample(plan, keys, seed, err);
+        status = sample(plan, keys, seed, events, err);
     return fds__plan_finish(plan, status, out);
 }

@@ -461,11 +461,18 @@ static double exact_share(size_t n) {
     return (2 * sum - 1) / ((double)n * (double)n);
 }
 
+static double noise_share(bool is_exact, bool is_grouped, size_t players) {
+    double n = (double)players;
+    return is_grouped ? 1 : is_exact ? exact_share(players) : 1 / n / n;
+}
+
+double fds__noise_floor(double noise, bool is_exact, bool is_grouped, size_t players) {
+    return sqrt(noise_share(is_exact, is_grouped, players) * noise);
+}
+
 void fds__noise_add(double noise, bool is_exact, bool is_grouped, size_t players, size_t count,
                     double *errors) {
-    double n = (double)players, share = is_grouped ? 1
-                                        : is_exact ? exact_share(players)
-                                                   : 1 / n / n;
+    const double share = noise_share(is_exact, is_grouped, players);
     for (size_t i = 0; noise > 0 && i < count; i++)
         errors[i] = sqrt(errors[i] * errors[i] + share * noise);
 }

@@ -132,6 +132,8 @@ static fds_status take(copier *c, const fds_plan *plan, bool is_look, fds__slot_
 fds_status fds__table_reuse(fds_table *into, const fds_plan *plan, const fds_table *from,
                             const fds__reuse *map, bool is_look, const fds_events *events,
                             size_t *reused, fds_error *err) {
+    assert(map->from_players == from->layout.players);
+    assert(map->inputs || into->layout.inputs == from->layout.inputs);
     copier c = {.into = into, .from = {.table = from}, .to = {.table = into}, .map = map};
     fds__slot_map seen = {0};
     c.from.file.fd = c.to.file.fd = -1;

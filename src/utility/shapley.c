@@ -479,6 +479,14 @@ static fds_status run_round(job *j, fds_result **out, fds_error *err) {
     return j->problem->by_points ? fds__result_by_provider(out, err) : FDS_OK;
 }
 
+/* The standard error that the noise of answers makes of the greatest value. */
+static double noise_floor(const job *j, const fds_result *r) {
+    size_t most = 1; /* samples, whose values a provider's value adds up */
+    for (size_t p = 0; p < r->players && j->problem->by_points; p++)
+        most = MAX(most, (size_t)r->player_sizes[p]);
+    return sqrt((double)most) * fds__noise_floor(j->noise, j->is_exact, j->is_grouped, players(j));
+}
+
 /* Whether errors are small enough, or there can be no more coalitions. */
 static fds_status is_last_round(job *j, const fds_result *r, bool *is_last, fds_error *err) {
     OWNED double *greatest = NULL;
@@ -486,6 +494,7 @@ static fds_status is_last_round(job *j, const fds_result *r, bool *is_last, fds_
     if (*is_last)
         return FDS_OK;
     TRY(NEW(greatest, r->predictions, err));
+    j->until.floor = noise_floor(j, r);
     for (size_t k = 0; k < r->predictions; k++)
         greatest[k] = fds__until_greatest(r->errors + k * r->players, r->players, 1);
     *is_last =

@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+enum { MOST = 1 << 24 }; /* coalitions, unless the user says how many */
 static const double least_growth = 1.25, most_growth = 4, margin = 1.05, share = 0.95;
 
 static int compare(const void *a, const void *b) {
@@ -33,8 +34,7 @@ size_t fds__until_first(size_t players, size_t usual) {
 }
 
 void fds__until_begin(fds__until *u, const fds_params *params, size_t first, size_t most) {
-    if (params->coalitions)
-        most = MIN(most, (size_t)params->coalitions);
+    most = MIN(most, params->coalitions ? (size_t)params->coalitions : (size_t)MOST);
     *u = (fds__until){.wanted = params->until_error, .most = most, .count = MIN(first, most)};
 }
 
@@ -46,6 +46,13 @@ bool fds__until_measure(fds__until *u, double *greatest, size_t predictions, boo
     u->is_reached = u->error <= u->wanted && !is_ridged;
     if (u->is_reached)
         return true;
+    if (u->floor >= u->wanted) {
+        fds__log(events, FDS_LOG_WARNING,
+                 "`until_error` %g is not reached: the noise of the program's answers alone makes "
+                 "standard errors of %.3g, which more than these %zu coalitions do not lower",
+                 u->wanted, u->floor, u->count);
+        return true;
+    }
     if (u->count >= u->most) {
         fds__log(events, FDS_LOG_WARNING,
                  "`until_error` %g is not reached with %zu coalitions, the most that there may be: "
@@ -55,9 +62,12 @@ bool fds__until_measure(fds__until *u, double *greatest, size_t predictions, boo
                  is_ridged ? ", and a ridge makes it too small" : "");
         return true;
     }
-    double growth = is_ridged ? most_growth : margin * pow(u->error / u->wanted, 2);
+    double growth = is_ridged ? most_growth
+                              : margin * (pow(u->error, 2) - pow(u->floor, 2)) /
+                                    (pow(u->wanted, 2) - pow(u->floor, 2));
     double next = MIN(MAX(growth, least_growth), most_growth) * (double)u->count;
-    size_t count = next < (double)u->most ? (size_t)next / 2 * 2 : u->most;
+    size_t count = MAX((size_t)next / 2 * 2, u->count + 2);
+    count = MIN(count, u->most);
     fds__log(events, FDS_LOG_INFO,
              "%zu coalitions: the greatest standard error of a prediction is up to %.3g; going on "
              "to %zu",

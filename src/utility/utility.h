@@ -335,6 +335,7 @@ typedef struct fds__until {
     double wanted;      /* `until_error`; 0: the number of coalitions is fixed */
     size_t count, most; /* coalitions of this round, and of the last one */
     size_t rounds;      /* measured so far */
+    double floor;       /* of errors, from the noise of a program: more coalitions lower it not */
     double error;       /* measured: in 95 of 100 predictions no standard error is above it */
     bool is_reached;
 } fds__until;
@@ -433,6 +434,8 @@ fds_status fds__table_solve(const fds__solving *solving, const uint32_t *labels,
  * the rest. is_grouped: whole groups are players, for which it adds the greatest that it can be. */
 void fds__noise_add(double noise, bool is_exact, bool is_grouped, size_t players, size_t count,
                     double *errors);
+/* The standard error that this alone makes. */
+double fds__noise_floor(double noise, bool is_exact, bool is_grouped, size_t players);
 /* The utilities of no and of all players, (inputs, classes) each: rows 0 and 1 of a plan. */
 fds_status fds__table_ends(fds_table *table, const fds_plan *plan, double *empty, double *full,
                            fds_error *err);

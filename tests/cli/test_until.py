@@ -9,6 +9,8 @@ from harness import *  # noqa: F403
 
 VALUE = [MNIST, "--players", 20, "--test", 10, "--model", "logistic", "--utility", "retrain:1"]
 FIT = [MNIST, "--players", 20, "--inputs", 40, "--model", "logistic", "--method", "afds", "--epochs", 1, "-q"]
+CHANGING = ["--test-file", "test.csv", "--changing", "yes", "--players", "providers", "--method", "afds", "--epochs", 1,
+            "--inputs", 20, "--model", "logistic", "-q"]
 
 
 def greatest(path):
@@ -130,6 +132,38 @@ def an_update_goes_on_from_the_coalitions_of_the_run():
     # the number that was found stays when the data changes
     fds("update", "new.run", "--remove", "shop-3", "-o", "less.run", "-q")
     assert files("less.run")[1] == count and files("less.run")[2] is None
+
+
+@test
+def a_damaged_header_of_kept_sub_models_is_repaired():
+    write_csv("shops.csv", rows=180, providers=12)
+    lines = pathlib.Path("shops.csv").read_text().splitlines()
+    pathlib.Path("test.csv").write_text("\n".join(line.rsplit(",", 1)[0] for line in [lines[0], *lines[1::3]]) + "\n")
+    fds("fit", "shops.csv", *CHANGING, "--keep-models", "--coalitions", 100, "-o", "old.run")
+    words = ["update", "old.run", "--until-error", 0.0005, "-o", "new.run"]
+    fds(*words, "-q")
+    path = pathlib.Path("new.run/models.bank")
+    whole = path.read_bytes()
+    for damaged in (bytes(72) + whole[72:], whole[:50] + b"????" + whole[54:], whole[:30], b""):
+        path.write_bytes(damaged)
+        fds(*words, "-q")
+        assert path.read_bytes() == whole
+    # renamed, and then lost to a power failure
+    path.rename("new.run/models.bank.earlier")
+    pathlib.Path("new.run/models.bank.earlier").write_bytes(bytes(72) + whole[72:])
+    assert "trained again" in fds(*words)[1]
+    assert path.read_bytes() == whole and not os.path.exists("new.run/models.bank.earlier")
+
+
+@test
+def a_small_game_is_asked_for_all_of_its_coalitions():
+    write_csv("shops.csv", rows=120, providers=8)
+    lines = pathlib.Path("shops.csv").read_text().splitlines()
+    pathlib.Path("test.csv").write_text("\n".join(line.rsplit(",", 1)[0] for line in [lines[0], *lines[1::3]]) + "\n")
+    fds("fit", "shops.csv", *CHANGING, "--coalitions", 236, "-o", "old.run")
+    fds("update", "old.run", "--until-error", 1e-12, "-o", "new.run", "-q")
+    count, reached = files("new.run")[1:]  # of 254, a twentieth validates
+    assert count == 242 and reached["most"] == 242, (count, reached)
 
 
 @test

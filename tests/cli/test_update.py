@@ -268,6 +268,82 @@ def a_provider_can_be_forgotten_when_its_rows_are_gone_already():
 
 
 @test
+def samples_as_players_are_forgotten_when_their_rows_are_gone_already():
+    gone = write_data()
+    fit("train.csv", "old.run", *POINTS)
+    fit("less.csv", "less.run", *POINTS)
+    shutil.copy("less.csv", "train.csv")
+    assert fds_json("forget", "old.run", GONE, "-q")["removed"]["samples"] == 6
+    assert traces("old.run", gone) == []
+    same("less.run", "old.run")
+
+
+@test
+def rows_of_a_removed_provider_stay_out_when_it_comes_back_with_a_file():
+    gone = write_data()
+    write("back.csv", rows(5, 6, lambda i: GONE if i < 3 else "shop-0"))
+    write("less-and-back.csv", pathlib.Path("less.csv").read_text().split("\n")[1:-1] +
+          pathlib.Path("back.csv").read_text().split("\n")[1:-1])
+    fit("train.csv", "old.run", *PROVIDERS)
+    fit("less-and-back.csv", "want.run", *PROVIDERS)
+    update("old.run", "1.run", "--remove", GONE)
+    update("1.run", "2.run", "--add", "back.csv")
+    same("want.run", "2.run")
+    update("2.run", "3.run", "--coalitions", 62)
+    update("3.run", "4.run", "--coalitions", 60)
+    same("want.run", "4.run")
+    about = json.loads(pathlib.Path("4.run/run.json").read_text())
+    sources = {p["name"]: s for p, s in zip(about["players"], about["origin"]["sources"])}
+    assert sources.pop(GONE) == [1] and sources.pop("shop-0") == [0, 1], sources
+    assert all(s == [0] for s in sources.values()), sources
+    forgotten = [line for line in gone if line.endswith(GONE)]
+    assert not any(line.split(",")[0].encode() in data for line in forgotten for data in files("4.run")[0].values())
+
+
+@test
+def added_data_names_its_own_providers():
+    write_data()
+    train = [line.rsplit(",", 1) for line in pathlib.Path("train.csv").read_text().split("\n")[1:-1]]
+    write("plain.csv", [row for row, _ in train], HEAD.rsplit(",", 1)[0])
+    write("owners.csv", [f"{i},{owner}" for i, (_, owner) in enumerate(train)], "sample,provider")
+    fit("plain.csv", "old.run", *PROVIDERS, "--owners", "owners.csv")
+    fit("more.csv", "more.run", *PROVIDERS)
+    update("old.run", "new.run", "--add", "added.csv")
+    same("more.run", "new.run")
+    update("new.run", "back.run", "--remove", "new-0", "--remove", "new-1")
+    same("old.run", "back.run")
+
+
+@test
+def of_equal_samples_without_providers_the_last_goes():
+    write_data()
+    lines = [line.rsplit(",", 1)[0] for line in pathlib.Path("train.csv").read_text().split("\n")[1:-1]]
+    lines[20] = lines[10] = lines[3]  # three of them, which nothing tells apart
+    head = HEAD.rsplit(",", 1)[0]
+    write("train.csv", lines, head)
+    write("less.csv", lines[:20] + lines[21:], head)
+    write("least.csv", lines[:10] + lines[11:20] + lines[21:], head)
+    for name in ("train", "less", "least"):
+        fit(f"{name}.csv", f"{name}.run", *POINTS, "--keep-models")
+    names = [player["name"] for player in json.loads(pathlib.Path("train.run/run.json").read_text())["players"]]
+
+    def is_fresh(run, fresh):  # but for the names, which say the rows
+        assert all(files(run)[0][name] == data for name, data in files(fresh)[0].items()
+                   if name in ("models.bank", "explainer.safetensors") or name.startswith("utilities/0"))
+    for i, at in enumerate((3, 10, 20)):
+        update("train.run", f"{i}.run", "--remove", names[at])
+        is_fresh(f"{i}.run", "less.run")
+        update(f"{i}.run", f"{i}.again", "--coalitions", 62)
+        update(f"{i}.again", f"{i}.back", "--coalitions", 60)
+        same(f"{i}.run", f"{i}.back")
+    update("train.run", "both.run", "--remove", names[20], "--remove", names[3], "--remove", names[3])
+    is_fresh("both.run", "least.run")
+    shutil.copy("less.csv", "train.csv")  # its row is gone already
+    fds("forget", "train.run", names[3], "-q")
+    is_fresh("train.run", "less.run")
+
+
+@test
 def a_class_that_only_the_forgotten_provider_has_goes_with_its_rows():
     write_data()
     lines = [line.replace(",a,", ",secret,") if line.endswith(GONE) else line
@@ -276,6 +352,7 @@ def a_class_that_only_the_forgotten_provider_has_goes_with_its_rows():
     write("less.csv", [line for line in lines if not line.endswith(GONE)])
     fit("train.csv", "old.run", *PROVIDERS)
     fit("less.csv", "less.run", *PROVIDERS)
+    refused(["update", "old.run", "--remove", GONE, "-o", "new.run"], 2, "secret", "remove its rows")
     said = fds("forget", "old.run", GONE, code=2)[1]
     assert "secret" in said and "remove its rows" in said, said
     assert "results" in json.loads(pathlib.Path("old.run/run.json").read_text())

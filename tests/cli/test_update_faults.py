@@ -205,6 +205,115 @@ def a_closed_output_is_told_and_the_run_is_complete():
 
 
 @test
+def a_forget_that_is_killed_keeps_other_commands_away_and_reports_the_same():
+    need_strace()
+    gone = setup()
+    shutil.copytree("old.run", "a.run")
+    want, was_done = fds_json("forget", "a.run", GONE, "-q"), 0
+    for call in ("rename", "rmdir", "unlink"):
+        for number in range(1, 100, 1 if call != "unlink" else 3):
+            shutil.rmtree("a.run")
+            shutil.copytree("old.run", "a.run")
+            if not traced(call, "signal=KILL", number, "forget", "a.run", GONE, "-q", "--threads", 1)[1]:
+                break
+            about = json.loads(pathlib.Path("a.run/run.json").read_text())
+            if "results" in about:
+                continue
+            assert about.get("forgetting") == GONE or "forgot" in about, (call, number)
+            if "forgot" in about:
+                refused(["forget", "a.run", "nobody"], 1, "nothing of it is there")
+                was_done += 1
+            else:
+                refused(["fit", "train.csv", *FIT, "-o", "a.run"], 2, "fds forget", "interrupted")
+            report = fds_json("forget", "a.run", GONE, "-q")
+            for key in ("provider", "removed", "reused", "trained", "sub_models"):
+                assert report[key] == want[key], (call, number, key, report)
+            assert traces("a.run", gone) == [] and "forgot" not in pathlib.Path("a.run/run.json").read_text()
+    assert was_done
+
+
+@test
+def links_are_refused_or_removed_and_never_followed():
+    need_strace()
+    setup()
+    os.mkdir("mine")
+    write("mine/utilities", ["keep"])
+    for name in ("utilities", "models.bank", "run.json", "mine"):
+        shutil.copytree("old.run", "a.run")
+        if name != "mine":
+            shutil.move(f"a.run/{name}", f"else.{name}")
+        os.symlink(os.path.abspath(f"else.{name}" if name != "mine" else "mine"), f"a.run/{name}")
+        before = files("a.run")
+        refused(["forget", "a.run", GONE], 2, f"a.run/{name} is a link")
+        assert files("a.run") == before
+        shutil.rmtree("a.run")
+    shutil.copytree("old.run", "a.run")
+    number = 1
+    while not os.path.exists("a.run/forget.made"):
+        shutil.rmtree("a.run")
+        shutil.copytree("old.run", "a.run")
+        traced("unlink", "signal=KILL", number, "forget", "a.run", GONE, "-q", "--threads", 1)
+        number += 1
+    os.symlink(os.path.abspath("mine"), "a.run/mine")
+    fds("forget", "a.run", GONE, "-q")
+    assert os.listdir("mine") == ["utilities"] and not os.path.lexists("a.run/mine")
+
+
+@test
+def a_run_whose_table_is_another_is_refused():
+    setup()
+    fds("update", "old.run", "--remove", GONE, "-o", "less.run", "-q")
+    for name in ("players", "inputs"):
+        if name == "inputs":
+            fds("update", "old.run", "--inputs", 10, "-o", "few.run", "-q")
+        shutil.copytree("old.run", f"{name}.run")
+        shutil.rmtree(f"{name}.run/utilities")
+        shutil.copytree("less.run/utilities" if name == "players" else "few.run/utilities", f"{name}.run/utilities")
+        refused(["update", f"{name}.run", "--remove", "shop-1", "-o", "new.run"], 1, "is not the table of")
+        refused(["forget", f"{name}.run", "shop-1"], 1, "is not the table of")
+        assert "results" in json.loads(pathlib.Path(f"{name}.run/run.json").read_text())
+
+
+@test
+def damaged_kept_sub_models_are_trained_again():
+    gone = setup()
+    fds("update", "old.run", "--add", "added.csv", "-o", "more.run", "-q")
+    fds("update", "old.run", "--remove", GONE, "--threads", 1, "-o", "less.run", "-q")
+    whole = pathlib.Path("old.run/models.bank").read_bytes()
+    for damaged, said in ((bytes(72) + whole[72:], "is not a bank"), (whole[:50] + b"????" + whole[54:], "damaged"),
+                          (whole[:100] + b"????" + whole[104:], "damaged"), (whole[:1000], "models"),
+                          (pathlib.Path("more.run/models.bank").read_bytes(), "byte 56")):
+        shutil.copytree("old.run", "a.run")
+        pathlib.Path("a.run/models.bank").write_bytes(damaged)
+        err = fds("forget", "a.run", GONE, "--threads", 1)[1]
+        assert said in err and "trained again" in err or damaged == whole[:1000], err
+        assert traces("a.run", gone) == []
+        same("less.run", "a.run")
+        shutil.rmtree("a.run")
+
+
+@test
+def weights_are_found_from_every_folder_and_missing_before_anything_changes():
+    setup()
+    os.mkdir("digits")
+    for name in (f"{part}-{what}-ubyte" for part in ("train", "t10k") for what in ("images-idx3", "labels-idx1")):
+        pathlib.Path("digits", name).write_bytes(gzip.open(f"{MNIST}/{name}.gz").read())
+    write("owners.csv", [f"{i},shop-{i % 4}" for i in range(300)], "sample,provider")
+    words = ["fit", "digits", "--owners", "owners.csv", "--players", "providers", "--changing", "yes",
+             "--method", "afds", "--epochs", 1, "--inputs", 10, "--coalitions", 10, "--model", "logistic", "-q", "--explainer", "resnet18",
+             "--explainer-epochs", 1]
+    fds(*words, "-o", "first.run")
+    shutil.copy("first.run/explainer.safetensors", "weights.safetensors")
+    fds(*words, "--weights", "weights.safetensors", "-o", "net.run")
+    os.mkdir("elsewhere")
+    os.chdir("elsewhere")
+    fds("update", "../net.run", "--coalitions", 12, "-o", "more.run", "-q")
+    os.rename("../weights.safetensors", "../gone.safetensors")
+    refused(["forget", "../net.run", GONE], 1, "weights.safetensors")
+    assert "results" in json.loads(pathlib.Path("../net.run/run.json").read_text())
+
+
+@test
 def no_other_provider_is_forgotten_before_the_first():
     need_strace()
     gone = setup()

@@ -152,11 +152,90 @@ static void a_change_survives_failures(void **state) {
     }
 }
 
+static void one_key(json_t *json) {
+    json_t *list = json_object_get(json, "players");
+    json_object_set(json_array_get(list, 1), "key",
+                    json_object_get(json_array_get(list, 0), "key"));
+}
+static void no_validation(json_t *json) {
+    json_object_set_new(json_object_get(json, "inputs"), "validation", json_integer(0));
+}
+static void validation_alone(json_t *json) {
+    json_t *inputs = json_object_get(json, "inputs");
+    json_object_set(inputs, "validation", json_object_get(inputs, "count"));
+}
+static void more_inputs(json_t *json) {
+    json_object_set_new(json_object_get(json, "inputs"), "count", json_integer(13));
+}
+static void fewer_players(json_t *json) { json_array_remove(json_object_get(json, "players"), 0); }
+static void more_players(json_t *json) {
+    for (int i = 0; i < 70; i++) {
+        json_t *list = json_object_get(json, "players"),
+               *player = json_deep_copy(json_array_get(list, 0));
+        char key[17];
+        snprintf(key, sizeof key, "%016x", i);
+        json_object_set_new(player, "key", json_string(key));
+        json_array_insert_new(list, 0, player);
+    }
+}
+static void another_class(json_t *json) {
+    json_array_append_new(json_object_get(json_object_get(json, "data"), "classes"),
+                          json_string("d"));
+}
+static void another_seed(json_t *json) {
+    json_object_set_new(json_object_get(json, "utility"), "seed", json_integer(77));
+}
+static void no_sources(json_t *json) {
+    json_object_set_new(json_object_get(json, "origin"), "sources", json_array());
+}
+
+/* By sums that are right: somebody, or another version, wrote it. */
+static void a_record_that_contradicts_itself_is_refused(void **state) {
+    (void)state;
+    static const struct {
+        void (*damage)(json_t *);
+        fds_status update, forget;
+    } cases[] = {{one_key, FDS_ERR_FORMAT, FDS_OK},
+                 {no_validation, FDS_ERR_FORMAT, FDS_ERR_FORMAT},
+                 {validation_alone, FDS_ERR_FORMAT, FDS_ERR_FORMAT},
+                 {more_inputs, FDS_ERR_CORRUPT, FDS_ERR_CORRUPT},
+                 {fewer_players, FDS_ERR_FORMAT, FDS_ERR_CORRUPT},
+                 {more_players, FDS_ERR_FORMAT, FDS_ERR_CORRUPT},
+                 {another_class, FDS_ERR_CORRUPT, FDS_ERR_CORRUPT},
+                 {another_seed, FDS_ERR_CORRUPT, FDS_ERR_CORRUPT},
+                 {no_sources, FDS_ERR_FORMAT, FDS_ERR_FORMAT}};
+    char kept[300];
+    make_run();
+    snprintf(kept, sizeof kept, "%s", old_run);
+    for (size_t i = 0; i < COUNT(cases); i++) {
+        fds_error err;
+        json_t *json;
+        begin(true);
+        expect_ok(fds__json_read(in_run(run, FDS__RUN_JSON), 1 << 20, &json, &err), &err);
+        json_object_del(json, "checksum");
+        cases[i].damage(json);
+        assert_true(fds__json_seal(json));
+        expect_ok(fds__json_write(run, FDS__RUN_JSON, json, &err), &err);
+        json_decref(json);
+        snprintf(old_run, sizeof old_run, "%s", run);
+        snprintf(run, sizeof run, "%s", scratch_path("new"));
+        fds_status status = change(false, NULL, &err);
+        if (status != cases[i].update)
+            fail_msg("update, case %zu: %s: %s", i, fds_status_name(status), err.text);
+        snprintf(run, sizeof run, "%s", old_run);
+        status = change(true, NULL, &err);
+        if (status != cases[i].forget)
+            fail_msg("forget, case %zu: %s: %s", i, fds_status_name(status), err.text);
+        snprintf(old_run, sizeof old_run, "%s", kept);
+    }
+}
+
 int main(void) {
     setenv("OMP_WAIT_POLICY", "passive", 1);
     const struct CMUnitTest tests[] = {
         IN_SCRATCH(every_report_of_progress_can_cancel_a_change),
         IN_SCRATCH(a_change_survives_failures),
+        IN_SCRATCH(a_record_that_contradicts_itself_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,7 @@ static uint64_t key(size_t i) { return (i + 1) * UINT64_C(0x9e3779b97f4a7c15); }
 static fds_plan *nested(const uint64_t *keys, size_t players, size_t count, uint64_t seed) {
     fds_plan *plan = NULL;
     fds_error err;
-    expect_ok(fds_plan_nested(keys, players, count, seed, &plan, &err), &err);
+    expect_ok(fds_plan_nested(keys, players, count, seed, NULL, &plan, &err), &err);
     return plan;
 }
 
@@ -72,9 +72,28 @@ static void pairs_are_complements_without_repetition(void **state) {
     }
     fds_plan_free(plan);
     fds_error err;
-    assert_int_equal(fds_plan_nested(keys, 5, 32, 2, &plan, &err), FDS_ERR_LIMIT);
-    assert_int_equal(fds_plan_nested(keys, 5, 7, 2, &plan, &err), FDS_ERR_USAGE);
-    assert_int_equal(fds_plan_nested(keys, 1, 2, 2, &plan, &err), FDS_ERR_USAGE);
+    assert_int_equal(fds_plan_nested(keys, 5, 32, 2, NULL, &plan, &err), FDS_ERR_LIMIT);
+    assert_int_equal(fds_plan_nested(keys, 5, 7, 2, NULL, &plan, &err), FDS_ERR_USAGE);
+    assert_int_equal(fds_plan_nested(keys, 1, 2, 2, NULL, &plan, &err), FDS_ERR_USAGE);
+}
+
+static bool stop(void *user, const fds_progress *progress) {
+    assert_true(progress->done < progress->total);
+    return --*(int *)user == 0;
+}
+
+static void a_long_plan_can_be_cancelled(void **state) {
+    (void)state;
+    enum { MANY = 3000 };
+    static uint64_t keys[MANY];
+    int calls = 3; /* one for some hundred draws */
+    const fds_events events = {.progress = stop, .user = &calls};
+    fds_plan *plan = NULL;
+    fds_error err;
+    for (size_t i = 0; i < MANY; i++)
+        keys[i] = key(i);
+    assert_int_equal(fds_plan_nested(keys, MANY, 2000, 2, &events, &plan, &err), FDS_ERR_CANCELLED);
+    assert_null(plan);
 }
 
 /* ---- against leverage sampling ---- */
@@ -159,6 +178,7 @@ int main(void) {
         cmocka_unit_test(longer_plans_begin_with_shorter_ones),
         cmocka_unit_test(a_plan_without_a_player_is_the_plan_restricted_to_the_others),
         cmocka_unit_test(pairs_are_complements_without_repetition),
+        cmocka_unit_test(a_long_plan_can_be_cancelled),
         cmocka_unit_test(values_are_as_near_to_exact_ones_as_with_leverage_sampling),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

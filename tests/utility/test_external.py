@@ -330,6 +330,8 @@ def allowed_noise_is_measured_and_added_to_the_errors():
     loo = fds_json(*value(worker("--fault", "noise"), "--method", "loo", "--allow-noise", "-o", "loo.json"))
     assert json.loads(pathlib.Path("loo.json").read_text())["results"][0]["standard_errors"][0] is None
     refused([*VALUE, "--allow-noise"], 2, "--allow-noise", "command:PROGRAM")
+    err = fds(*value(worker("--fault", "noise"), "--allow-noise", "--until-error", 1e-12, "--table", "until"))[1]
+    assert "--until-error 1e-12 is not reached: the noise of the program's answers alone" in err, err
 
 
 # ---- ends of processes ----
