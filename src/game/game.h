@@ -107,6 +107,12 @@ void fds__plan_add(const fds_plan *plan, size_t owner, size_t player, uint64_t *
 fds_status fds__ls_seconds(const fds_plan *plan, const fds_ls_params *params, size_t columns,
                            unsigned threads, double *seconds, fds_error *err);
 
+/* ---- ls.c ---- */
+
+/* Says, where least squares on so many coalitions needed a ridge, what it does to values and errors. */
+void fds__ls_warn(const fds_ls_report *report, size_t coalitions, size_t players,
+                  const fds_events *events);
+
 /* ---- ls_prepared.c ---- */
 
 /* Least squares with everything that does not depend on the game computed once. Threads may share

@@ -123,3 +123,13 @@ fds_status fds_least_squares(const fds_plan *plan, const fds_rows *rows,
     fds__ls_parts_free(&l);
     return status;
 }
+
+void fds__ls_warn(const fds_ls_report *report, size_t coalitions, size_t players,
+                  const fds_events *events) {
+    if (report->ridge > 0)
+        fds__log(events, FDS_LOG_WARNING,
+                 "%zu coalitions are few for %zu players: least squares needed a ridge (%g), which "
+                 "shrinks the values and makes their standard errors too small; use more "
+                 "coalitions",
+                 coalitions, players, report->ridge);
+}
