@@ -118,8 +118,9 @@ fds_status fds__ls_parts_begin(const fds_plan *plan, const fds_ls_params *params
     l->with_fit = fds__ls_with_fit(params->adjust);
     TRY(fds__design_create(plan, fds__ls_groups(plan, params), l->with_fit, events, &l->design,
                            err));
-    /* with fewer pairs, standard errors say too little */
-    l->with_prior = (params->adjust == FDS_ADJUST_SHRINK || params->adjust == FDS_ADJUST_COUNTS) &&
+    /* with fewer pairs, standard errors say too little; members of a group that is one player are alike */
+    l->with_prior = !l->design.wholes &&
+                    (params->adjust == FDS_ADJUST_SHRINK || params->adjust == FDS_ADJUST_COUNTS) &&
                     l->design.pairs >= 2 * l->design.real;
     return FDS_OK;
 }

@@ -72,6 +72,25 @@ static void whole_groups_are_solved_as_so_many_unknowns(void **state) {
     fds_groups_free(groups);
 }
 
+/* Members of a group that is one player have the same value, but that does not make it certain. */
+static void whole_groups_keep_their_errors(void **state) {
+    (void)state;
+    enum { GROUPS = 6, PLAYERS = 24 };
+    double plain[2 * PLAYERS], shrunk[2 * PLAYERS];
+    fds_groups *groups = groups_in_turn(PLAYERS, GROUPS);
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_GFDS_PLUS, PLAYERS, groups, 200, 1);
+    hash_game game = {plan, 0.3};
+    fds_rows rows = {1, hash_read, &game};
+    fds_ls_params params = {.groups = groups};
+    solve_rows(plan, &rows, &params, 1, plain, plain + PLAYERS);
+    params.adjust = FDS_ADJUST_SHRINK;
+    solve_rows(plan, &rows, &params, 1, shrunk, shrunk + PLAYERS);
+    assert_true(plain[PLAYERS] > 1e-4);
+    assert_true(greatest_difference(plain, shrunk, 2 * PLAYERS) < 1e-12);
+    fds_plan_free(plan);
+    fds_groups_free(groups);
+}
+
 /* ---- conjugate gradients ---- */
 
 enum { MANY = 600, MANY_COLUMNS = 20 };
@@ -240,6 +259,7 @@ static void more_players_than_matrices_hold_are_solved(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_groups_are_solved_as_so_many_unknowns),
+        cmocka_unit_test(whole_groups_keep_their_errors),
         cmocka_unit_test(conjugate_gradients_find_what_the_direct_method_finds),
         cmocka_unit_test(conjugate_gradients_give_the_same_bits_on_any_threads),
         cmocka_unit_test(every_stage_of_conjugate_gradients_can_be_cancelled),
