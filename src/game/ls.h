@@ -295,12 +295,10 @@ void fds__ls_store_chunk(const fds__ls_store *store, const double *total, const 
  * overfit. */
 bool fds__ls_are_few(const fds__design *design);
 /* Whether least squares are quicker, or only possible, without matrices. Those cost about 25 F^3 +
- * 16 pairs F^2 operations once, and conjugate gradients 150 pairs F for each column (docs/scale.md). */
-static inline bool fds__ls_is_many(size_t features, size_t pairs, size_t columns) {
-    double f = (double)features, m = (double)pairs;
-    return features > FDS__LS_MOST_DIRECT ||
-           (features > FDS__LS_MANY && 6 * m * (double)columns < f * f + 0.6 * m * f);
-}
+ * 16 pairs F^2 operations once, and conjugate gradients 150 pairs F for each column (docs/scale.md). Never
+ * where whole groups are players. */
+bool fds__ls_is_many(const fds_plan *plan, const fds_groups *groups, size_t features,
+                     size_t columns);
 /* The most bytes that fds__ls_cg holds. */
 uint64_t fds__ls_cg_memory(uint64_t players, uint64_t features, uint64_t pairs, uint64_t groups,
                            uint64_t columns, uint64_t workers);

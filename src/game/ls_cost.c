@@ -105,12 +105,12 @@ fds_status fds__ls_seconds(const fds_plan *plan, const fds_ls_params *params, si
     double workers = threads ? threads : fds_processors();
     size_t f;
     TRY(fds__design_count(plan, groups, fds__ls_with_fit(params->adjust), &f, err));
+    bool is_many = fds__ls_is_many(plan, groups, f, columns);
     fds__blas_begin();
-    fds_status status = fds__ls_is_many(f, (size_t)pairs, columns)
-                            ? cg_seconds(n, pairs, (double)columns, workers, seconds, err)
-                            : measure_products(&rate, err);
+    fds_status status = is_many ? cg_seconds(n, pairs, (double)columns, workers, seconds, err)
+                                : measure_products(&rate, err);
     fds__blas_end();
-    if (status == FDS_OK && !fds__ls_is_many(f, (size_t)pairs, columns))
+    if (status == FDS_OK && !is_many)
         *seconds =
             direct_operations(n, (double)f, pairs, (double)columns, params->adjust, workers) / rate;
     return status;

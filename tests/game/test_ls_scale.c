@@ -91,6 +91,41 @@ static void whole_groups_keep_their_errors(void **state) {
     fds_groups_free(groups);
 }
 
+/* More groups than conjugate gradients begin with, for which they have no room. */
+static void thousands_of_whole_groups_are_solved_with_matrices(void **state) {
+    (void)state;
+    enum { GROUPS = FDS__LS_MANY + 6, PLAYERS = 2 * GROUPS };
+    fds_groups *groups = groups_in_turn(PLAYERS, GROUPS);
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_GFDS_PLUS, PLAYERS, groups, 3 * GROUPS, 1);
+    hash_game game = {plan, 0};
+    fds_rows rows = {1, hash_read, &game};
+    double values[2 * PLAYERS];
+    for (int adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_SHRINK; adjust++) {
+        fds_ls_params params = {.adjust = (fds_adjust)adjust, .groups = groups};
+        fds_ls_report report = solve_rows(plan, &rows, &params, 1, values, values + PLAYERS);
+        assert_int_equal(report.features, GROUPS);
+        for (size_t i = 0; i < PLAYERS; i++) {
+            double own = 1.0 + (double)(i % 5), other = 1.0 + (double)((i + GROUPS) % PLAYERS % 5);
+            assert_true(fabs(values[i] - (own + other) / 2 / PLAYERS) < 1e-10);
+            assert_true(values[PLAYERS + i] < 1e-10);
+        }
+    }
+    fds_plan_free(plan);
+    fds_groups_free(groups);
+}
+
+static void too_many_whole_groups_are_refused(void **state) {
+    (void)state;
+    enum { GROUPS = FDS__LS_MOST_DIRECT + 1 };
+    fds_groups *groups = groups_in_turn(GROUPS, GROUPS);
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_GFDS_PLUS, GROUPS, groups, 2, 1);
+    fds_ls_params params = {.groups = groups};
+    fds_error err;
+    expect_error(fds_least_squares_check(plan, &params, &err), FDS_ERR_LIMIT, &err, "whole groups");
+    fds_plan_free(plan);
+    fds_groups_free(groups);
+}
+
 /* ---- conjugate gradients ---- */
 
 enum { MANY = 600, MANY_COLUMNS = 20 };
@@ -260,6 +295,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_groups_are_solved_as_so_many_unknowns),
         cmocka_unit_test(whole_groups_keep_their_errors),
+        cmocka_unit_test(thousands_of_whole_groups_are_solved_with_matrices),
+        cmocka_unit_test(too_many_whole_groups_are_refused),
         cmocka_unit_test(conjugate_gradients_find_what_the_direct_method_finds),
         cmocka_unit_test(conjugate_gradients_give_the_same_bits_on_any_threads),
         cmocka_unit_test(every_stage_of_conjugate_gradients_can_be_cancelled),
