@@ -109,6 +109,9 @@ typedef struct fds__cg_traces {
     double v, u, vv, vu, uu; /* of these, of v'v, v'u and u'u */
 } fds__cg_traces;
 
+/* Products of FDS__CG_PROBES columns of x with those of y, over those of r with themselves, averaged; all
+ * (n, width). 0 where r is 0, because each group is one player. */
+double fds__cg_ratio(size_t n, size_t width, const double *x, const double *y, const double *r);
 /* Random vectors of 1 and -1, as columns first .. of r (n, width). */
 void fds__cg_probes(const fds__cg *many, size_t width, size_t first, double *r);
 fds_status fds__cg_trace(const fds__cg_stage *fit, const fds__cg_stage *rest,

@@ -81,19 +81,12 @@ static double inner(const search *s, const double *weights, const double *a, con
     return sum;
 }
 
-/* Products of the probes, columns a of x with columns b of y (n, WIDTH), over those of r. */
-static double ratio(const search *s, const double *x, size_t a, const double *y, size_t b) {
-    const int n = (int)s->many->d->players;
-    double sum = 0;
-    for (size_t c = 0; c < PROBES; c++) {
-        const double *r = s->r + FDS__CG_SAMPLE + c;
-        sum +=
-            cblas_ddot(n, x + a + c, WIDTH, y + b + c, WIDTH) / cblas_ddot(n, r, WIDTH, r, WIDTH);
-    }
-    return sum / PROBES;
-}
-
 enum { R = FDS__CG_SAMPLE, MR = R + PROBES }; /* where the probes are */
+
+/* fds__cg_ratio of columns a of x with columns b of y (n, WIDTH) */
+static double ratio(const search *s, const double *x, size_t a, const double *y, size_t b) {
+    return fds__cg_ratio(s->many->d->players, WIDTH, x + a, y + b, s->r + R);
+}
 
 /* ---- a stage by pairs left out ---- */
 

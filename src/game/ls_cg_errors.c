@@ -20,12 +20,12 @@
 
 /* ---- traces ---- */
 
-/* x (n, width) -> its product with y, over the product of r with itself, averaged over the probes */
-static double ratio(size_t n, size_t width, const double *x, const double *y, const double *r) {
+double fds__cg_ratio(size_t n, size_t width, const double *x, const double *y, const double *r) {
     double sum = 0;
-    for (size_t c = 0; c < FDS__CG_PROBES; c++)
-        sum += cblas_ddot((int)n, x + c, (int)width, y + c, (int)width) /
-               cblas_ddot((int)n, r + c, (int)width, r + c, (int)width);
+    for (size_t c = 0; c < FDS__CG_PROBES; c++) {
+        double own = cblas_ddot((int)n, r + c, (int)width, r + c, (int)width);
+        sum += own > 0 ? cblas_ddot((int)n, x + c, (int)width, y + c, (int)width) / own : 0;
+    }
     return sum / FDS__CG_PROBES;
 }
 
@@ -65,15 +65,15 @@ fds_status fds__cg_trace(const fds__cg_stage *fit, const fds__cg_stage *rest, fd
         double strength = rest->penalty.ridge + rest->penalty.shrink;
         TRY(solve_fine(fit, r, W, t, of_fit, err));
         TRY(solve_fine(rest, of_fit, W, t, v, err));
-        out->fit = ratio(n, W, of_fit, r, r);
-        out->fit2 = ratio(n, W, of_fit, of_fit, r);
+        out->fit = fds__cg_ratio(n, W, of_fit, r, r);
+        out->fit2 = fds__cg_ratio(n, W, of_fit, of_fit, r);
         cblas_dscal((int)size, strength, v, 1);
     }
-    out->rest = out->u = ratio(n, W, u, r, r);
-    out->uu = ratio(n, W, u, u, r);
-    out->v = ratio(n, W, v, r, r);
-    out->vv = ratio(n, W, v, v, r);
-    out->vu = ratio(n, W, v, u, r);
+    out->rest = out->u = fds__cg_ratio(n, W, u, r, r);
+    out->uu = fds__cg_ratio(n, W, u, u, r);
+    out->v = fds__cg_ratio(n, W, v, r, r);
+    out->vv = fds__cg_ratio(n, W, v, v, r);
+    out->vu = fds__cg_ratio(n, W, v, u, r);
     return FDS_OK;
 }
 

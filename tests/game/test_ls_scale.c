@@ -242,6 +242,40 @@ static void conjugate_gradients_give_the_same_bits_on_any_threads(void **state) 
     fds_groups_free(groups);
 }
 
+/* Then no player deviates from its group. */
+static void groups_of_one_player_have_errors(void **state) {
+    (void)state;
+    enum { N = 120, COLUMNS = 3 };
+    fds_groups *groups = groups_in_turn(N, N);
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_LEVERAGE, N, NULL, 6 * N, 1);
+    hash_game game = {plan, 0.1};
+    fds_rows rows = {COLUMNS, hash_read, &game};
+    static solution by_cg, directly;
+    for (int adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_CONTROL; adjust++) {
+        fds_ls_params params = {.adjust = (fds_adjust)adjust, .groups = groups};
+        solve_by_cg(plan, &rows, &params, 1, &by_cg);
+        solve_directly(plan, &rows, &params, &by_cg.choice, &directly);
+        for (size_t i = 0; i < (size_t)N * COLUMNS; i++) {
+            assert_true(fabs(by_cg.values[i] - directly.values[i]) < 1e-2 * directly.errors[i]);
+            assert_true(fabs(by_cg.errors[i] / directly.errors[i] - 1) < 0.1);
+        }
+    }
+    fds_plan_free(plan);
+    fds_groups_free(groups);
+}
+
+static void thousands_of_groups_are_solved_with_matrices(void **state) {
+    (void)state;
+    enum { N = FDS__LS_MOST_COARSE + 1 };
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_LEVERAGE, N, NULL, 2, 1);
+    fds_groups *many = groups_in_turn(N, N), *few = groups_in_turn(N, 10);
+    assert_true(fds__ls_is_many(plan, few, N, 1));
+    assert_false(fds__ls_is_many(plan, many, N, 1));
+    fds_groups_free(few);
+    fds_groups_free(many);
+    fds_plan_free(plan);
+}
+
 static bool stop_in(void *user, const fds_progress *progress) {
     return strcmp(progress->stage, user) == 0;
 }
@@ -299,6 +333,8 @@ int main(void) {
         cmocka_unit_test(too_many_whole_groups_are_refused),
         cmocka_unit_test(conjugate_gradients_find_what_the_direct_method_finds),
         cmocka_unit_test(conjugate_gradients_give_the_same_bits_on_any_threads),
+        cmocka_unit_test(groups_of_one_player_have_errors),
+        cmocka_unit_test(thousands_of_groups_are_solved_with_matrices),
         cmocka_unit_test(every_stage_of_conjugate_gradients_can_be_cancelled),
         cmocka_unit_test(more_players_than_matrices_hold_are_solved),
     };
