@@ -99,8 +99,8 @@ static fds_status measure(const fds__fit_job *f, double *misallocated, fds_error
 }
 
 /* Chooses between the probe and least squares on the answers of the same sub-models: a map needs many
- * inputs to learn from, and least squares need many coalitions for each player. With a ridge they would
- * state errors that are too small; those of a probe are calibrated. */
+ * inputs to learn from, and least squares need many coalitions for each player. With a ridge they
+ * shrink values, of which their errors say too little; those of a probe are calibrated. */
 static fds_status choose(fds__fit_job *f, fds_error *err) {
     fds__fit_choice *choice = &f->report.choice;
     TRY(measure(f, &choice->probe, err));

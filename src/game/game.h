@@ -109,7 +109,7 @@ fds_status fds__ls_seconds(const fds_plan *plan, const fds_ls_params *params, si
 
 /* ---- ls.c ---- */
 
-/* Says, where least squares on so many coalitions needed a ridge, what it does to values and errors. */
+/* Says, where least squares on so many coalitions needed a ridge, what it does to values. */
 void fds__ls_warn(const fds_ls_report *report, size_t coalitions, size_t players,
                   const fds_events *events);
 

@@ -233,12 +233,18 @@ typedef struct fds__ls_parts {
     fds__solver fit, rest;
     double *from_fit; /* (n, F): values = from_fit D'Wu + rest.q Z'Wu, weights mild and kernel */
     double *bias; /* (n, n): squared share of each true deviation that shrinking loses; NULL: 0 */
-    double *kept; /* (n): share of a deviation from the group that shrinking keeps */
+    double *kept; /* (n): share of a deviation that shrinking keeps */
     double *leverage;  /* (pairs) */
     double *rows;      /* (pairs, F): D, or NULL where it is too large to keep */
     double *influence; /* (pairs, n): squares of the pairs' influence on the values, or NULL */
 } fds__ls_parts;
 
+/* Which shrinks the values, and so biases them. */
+static inline fds__penalty fds__ls_penalty(const fds__ls_parts *l) {
+    return l->with_fit ? l->choice.fit : l->choice.rest;
+}
+/* The design with the groups from whose means a penalty takes deviations: a ridge from that of all. */
+fds__design fds__design_around(const fds__design *design, fds__penalty penalty);
 /* Four steps: begin; then the caller makes gram, and sets choice or calls fds__ls_choose; then solve;
  * errors is for standard errors. The caller zeroes *l before, and frees it even after a failure. */
 fds_status fds__ls_parts_begin(const fds_plan *plan, const fds_ls_params *params,

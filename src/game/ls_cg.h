@@ -127,13 +127,15 @@ static inline double fds__cg_weight(const fds__cg_stage *s, double trace, double
 }
 
 typedef struct fds__cg_errors {
-    double *scale;  /* (pairs): share of unseen coalitions over (1 - leverage)^2 */
-    double *own;    /* (pairs): the square of a pair's influence on player i is
+    double *scale;    /* (pairs): share of unseen coalitions over (1 - leverage)^2 */
+    double *own;      /* (pairs): the square of a pair's influence on player i is
                      *   own (z_i - mean)^2 + all + through_group */
-    double *all;    /* (pairs) */
-    double *groups; /* (pairs, groups): through_group, by the means of the groups and the steps */
-    double lost2;   /* squared share of a deviation that shrinking loses */
-    double kept;    /* share of a deviation that it keeps */
+    double *all;      /* (pairs) */
+    double *groups;   /* (pairs, groups): through_group, by the means of the groups and the steps */
+    double lost2;     /* squared share of the deviations that shrinking loses for each player, */
+    double own_lost2; /* and of its own alone */
+    double kept;      /* share of a deviation that it keeps */
+    fds__design around; /* fds__design_around */
 } fds__cg_errors;
 
 /* fit NULL: there is none. The caller frees *out even after a failure. */
@@ -141,7 +143,8 @@ fds_status fds__cg_errors_create(const fds__cg_stage *fit, const fds__cg_stage *
                                  fds__cg_scratch *scratch, fds__cg_errors *out, fds_error *err);
 void fds__cg_errors_free(fds__cg_errors *errors);
 /* var (n, width) from errors of the pairs (pairs, width), which are overwritten, and theta (n,
- * width), the values before the steps are added. */
+ * width), the values before the steps are added. scratch->residual (n, width) receives what the values'
+ * own deviations add to it, which must not draw them closer to the mean. */
 void fds__cg_variances(const fds__cg *many, const fds__cg_errors *errors, const double *theta,
                        size_t width, fds__cg_scratch *scratch, double *pairs, double *var);
 

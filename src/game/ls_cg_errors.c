@@ -263,9 +263,11 @@ fds_status fds__cg_errors_create(const fds__cg_stage *fit, const fds__cg_stage *
     TRY(NEW(e->all, pairs, err));
     TRY(NEW(e->groups, pairs * m->groups, err));
     TRY(fds__cg_trace(fit, rest, t, &tr, err));
-    double strength = (fit ? fit : rest)->penalty.shrink;
-    double lost = strength * (fit ? tr.fit : tr.rest);
-    e->lost2 = strength * strength * (fit ? tr.fit2 : tr.uu);
+    const fds__penalty penalty = (fit ? fit : rest)->penalty;
+    double strength = penalty.ridge + penalty.shrink, lost = strength * (fit ? tr.v : tr.u);
+    e->around = fds__design_around(m->d, penalty);
+    e->lost2 = strength * strength * (fit ? tr.vv : tr.uu);
+    e->own_lost2 = lost * lost;
     e->kept = MAX(1 - lost, 0.05); /* as in ls_parts.c */
     coarse_part c = {.fit = fit, .rest = rest};
     fds_status status = coarse_create(&c, err);
@@ -282,18 +284,23 @@ void fds__cg_errors_free(fds__cg_errors *e) {
     fds__free(e->groups);
 }
 
-/* Adds the square of what shrinking probably loses, as ls_columns.c does. work: (n, 3 width) */
-static void add_bias(const fds__cg *m, const fds__cg_errors *e, const double *theta, size_t width,
-                     double *work, double *var) {
-    const size_t size = m->d->players * width;
+/* Adds the square of what shrinking probably loses, as ls_columns.c does. work (3, n, width): its first
+ * part receives what a value loses of its own large deviation. */
+static void add_bias(const fds__cg_errors *e, const double *theta, size_t width, double *work,
+                     double *var) {
+    const size_t size = e->around.players * width;
+    const double kept2 = e->kept * e->kept;
     double *found = work, *variance = work + size, *squares = work + 2 * size;
-    fds__design_group_means(m->d, theta, width, found);
+    fds__design_group_means(&e->around, theta, width, found);
     for (size_t i = 0; i < size; i++)
         squares[i] = (theta[i] - found[i]) * (theta[i] - found[i]);
-    fds__design_group_means(m->d, squares, width, found);
-    fds__design_group_means(m->d, var, width, variance);
-    for (size_t i = 0; i < size; i++)
-        var[i] += e->lost2 * MAX(found[i], (found[i] - variance[i]) / (e->kept * e->kept));
+    fds__design_group_means(&e->around, squares, width, found);
+    fds__design_group_means(&e->around, var, width, variance);
+    for (size_t i = 0; i < size; i++) {
+        double usual = MAX(found[i], (found[i] - variance[i]) / kept2);
+        found[i] = e->own_lost2 * MAX((squares[i] - var[i]) / kept2 - usual, 0);
+        var[i] += e->lost2 * usual;
+    }
 }
 
 void fds__cg_variances(const fds__cg *m, const fds__cg_errors *e, const double *theta, size_t width,
@@ -322,5 +329,5 @@ void fds__cg_variances(const fds__cg *m, const fds__cg_errors *e, const double *
         for (size_t c = 0; c < width; c++)
             var[i * width + c] =
                 MAX(var[i * width + c] + all[c] + t->coarse[m->group_of[i] * width + c], 0);
-    add_bias(m, e, theta, width, t->residual, var);
+    add_bias(e, theta, width, t->residual, var);
 }

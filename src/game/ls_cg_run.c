@@ -104,10 +104,12 @@ static fds_status solve_chunk(void *context, size_t job, unsigned worker, fds_er
         fds__ls_add_fit(d, t->theta, width, t->b);
         memcpy(t->theta, t->b, n * width * sizeof *t->b);
     }
-    if (s->with_prior) {
+    if (s->with_prior)
         fds__ls_shrink_noise(d, width, t->theta, t->var);
+    for (size_t i = 0; s->errors.scale && i < n * width; i++)
+        t->var[i] += t->t.residual[i];
+    if (s->with_prior)
         fds__ls_add_winners_curse(n, width, t->theta, t->var);
-    }
     const fds__ls_store store = {
         n, s->rows->columns, s->choice.control, s->params->control_values, s->values, s->standard};
     fds__ls_store_chunk(&store, t->total, t->theta, t->var, width, column, count);

@@ -13,6 +13,7 @@ typedef struct {
     double *design;                  /* (block, F); the allocation begins here */
     double *u, *uw;                  /* (block, chunk) */
     double *b, *theta;               /* (F, chunk) */
+    double *own;                     /* (n, chunk): in place of b, which is then no longer needed */
     double *rest, *phi, *var, *work; /* (n, chunk) */
     double *total;                   /* (chunk) */
     double *influence;               /* (block, n) */
@@ -48,6 +49,7 @@ static fds_status scratch_alloc(const fds__design *d, size_t width, scratch *t, 
     t->u = t->design + block * d->features;
     t->uw = t->u + block * width;
     t->b = t->uw + block * width;
+    t->own = t->b;
     t->theta = t->b + f;
     t->rest = t->theta + f;
     t->phi = t->rest + n;
@@ -165,27 +167,28 @@ static fds_status sum_errors(ls *l, scratch *t, unsigned worker, size_t column, 
 }
 
 /* Adds the square of what shrinking probably loses. Averaged over a group, the squared deviations
- * found are kept^2 times the true ones, plus their variance. */
+ * found are kept^2 times the true ones, plus their variance. A value whose own deviation is larger than
+ * that average loses more of its own: t->own, which must not draw it closer to the mean. */
 static void add_bias(const ls *l, scratch *t, size_t width) {
-    const fds__design *d = &l->parts->design;
-    size_t size = d->players * width;
-    if (!l->parts->bias)
+    const fds__ls_parts *parts = l->parts;
+    const fds__design d = fds__design_around(&parts->design, fds__ls_penalty(parts));
+    size_t n = d.players;
+    if (!parts->bias)
         return;
-    int n = (int)d->players, w = (int)width;
-    double *found = t->work, *variance = t->rest; /* t->rest is no longer needed */
-    fds__design_group_means(d, t->theta, width, found);
-    for (size_t i = 0; i < size; i++) {
-        double off = t->theta[i] - found[i];
-        t->rest[i] = off * off;
-    }
-    fds__design_group_means(d, t->rest, width, found);
-    fds__design_group_means(d, t->var, width, variance);
-    for (size_t i = 0; i < size; i++) {
-        double kept = l->parts->kept[i / width];
+    double *found = t->work, *squares = t->rest,
+           *variance = t->own; /* t->rest is no longer needed */
+    fds__design_group_means(&d, t->theta, width, found);
+    for (size_t i = 0; i < n * width; i++)
+        squares[i] = (t->theta[i] - found[i]) * (t->theta[i] - found[i]);
+    fds__design_group_means(&d, squares, width, found);
+    fds__design_group_means(&d, t->var, width, variance);
+    for (size_t i = 0; i < n * width; i++) {
+        double kept = parts->kept[i / width], of_own = parts->bias[i / width * (n + 1)];
         found[i] = MAX(found[i], (found[i] - variance[i]) / (kept * kept));
+        t->own[i] = of_own * MAX((squares[i] - t->var[i]) / (kept * kept) - found[i], 0);
     }
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, w, n, 1, l->parts->bias, n, found, w,
-                1, t->var, w);
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)n, (int)width, (int)n, 1,
+                parts->bias, (int)n, found, (int)width, 1, t->var, (int)width);
 }
 
 /* Divides the value of each group that is one player evenly among its members. */
@@ -237,10 +240,12 @@ static fds_status solve_chunk(void *context, size_t job, unsigned worker, fds_er
     double *var = d->wholes ? t->members + d->real * width : t->var;
     if (d->wholes)
         divide_groups(d, t, width, phi, var);
-    if (l->parts->with_prior) {
+    if (l->parts->with_prior)
         fds__ls_shrink_noise(d, width, phi, var);
+    for (size_t i = 0; l->parts->bias && i < d->players * width; i++)
+        var[i] += t->own[i];
+    if (l->parts->with_prior)
         fds__ls_add_winners_curse(d->real, width, phi, var);
-    }
     const fds__ls_store store = {
         d->real,   l->rows->columns, l->parts->choice.control, l->params->control_values,
         l->values, l->errors};

@@ -52,30 +52,48 @@ static void measure_kept(const fds__design *d, const double *lost, double *own, 
     }
 }
 
-/* Shrinking loses strength * (values of solver.q) (I - group means) of the true deviations. */
+fds__design fds__design_around(const fds__design *d, fds__penalty penalty) {
+    fds__design around = *d;
+    if (penalty.ridge > 0) {
+        around.groups = NULL;
+        around.group_count = 1;
+    }
+    return around;
+}
+
+/* lost (n, n) += strength (I - group means) x; means: scratch (n, n) */
+static void add_lost(const fds__design *d, double strength, const double *x, double *means,
+                     double *lost) {
+    const size_t n = d->players;
+    fds__design_group_means(d, x, n, means);
+    for (size_t i = 0; i < n * n; i++)
+        lost[i] += strength * (x[i] - means[i]);
+}
+
+/* The equations are H theta = b with H - penalty for b's expectation, so the values lack the penalty's
+ * product with what they make of b: from_fit, or rest.q. */
 static fds_status make_bias(fds__ls_parts *l, fds_error *err) {
-    const fds__design *d = &l->design;
-    const fds__solver *solver = l->with_fit ? &l->fit : &l->rest;
-    const size_t n = d->players, f = solver->size;
+    const fds__design *d = &l->design, around = fds__design_around(d, fds__ls_penalty(l));
+    const fds__penalty penalty = fds__ls_penalty(l);
+    const size_t n = d->players, f = l->with_fit ? d->features : n;
     const double start_s = fds__now_s();
-    double strength = l->with_fit ? l->choice.fit.shrink : l->choice.rest.shrink;
-    OWNED double *all = NULL, *transposed = NULL, *means = NULL; /* (n, f), (f, n), (n, n) */
-    TRY(NEW(all, n * f, err));
+    OWNED double *transposed = NULL, *means = NULL, *lost = NULL; /* (f, n), (n, n) */
+    if (penalty.ridge == 0 && penalty.shrink == 0)
+        return FDS_OK;
     TRY(NEW(transposed, f * n, err));
     TRY(NEW(means, n * n, err));
+    TRY(NEW(lost, n * n, err));
     TRY(NEW(l->bias, n * n, err));
     TRY(NEW(l->kept, n, err));
-    if (l->with_fit)
-        fds__ls_add_fit(d, solver->q, solver->size, all);
-    else
-        memcpy(all, solver->q, n * n * sizeof *all);
-    fds__transpose(all, n, f, transposed);
+    fds__transpose(l->with_fit ? l->from_fit : l->rest.q, n, f, transposed);
     TRY(fds__design_report(d, "leverage", d->pairs, start_s, err));
-    fds__design_group_means(d, transposed, n, means);
-    for (size_t i = 0; i < n * n; i++)
-        means[i] = strength * (transposed[i] - means[i]);
-    fds__transpose(means, n, n, l->bias);
-    measure_kept(d, l->bias, all, l->kept);
+    if (penalty.shrink > 0)
+        add_lost(d, penalty.shrink, transposed, means, lost);
+    if (penalty.ridge > 0)
+        add_lost(&around, penalty.ridge, transposed, means, lost);
+    TRY(fds__design_report(d, "leverage", d->pairs, start_s, err));
+    fds__transpose(lost, n, n, l->bias);
+    measure_kept(&around, l->bias, transposed, l->kept);
     for (size_t i = 0; i < n * n; i++)
         l->bias[i] *= l->bias[i];
     return FDS_OK;
@@ -145,9 +163,10 @@ fds_status fds__ls_parts_errors(fds__ls_parts *l, fds_error *err) {
                     l->fit.q, f, 0, inner, f);
     }
     TRY(make_leverage(l, inner, err));
-    if (!d->wholes) /* members of a group that is one player have no deviations to lose */
-        TRY(make_bias(l, err));
-    return l->with_fit ? make_influence(l, inner, err) : FDS_OK;
+    if (l->with_fit)
+        TRY(make_influence(l, inner, err));
+    /* members of a group that is one player have no deviations to lose */
+    return d->wholes ? FDS_OK : make_bias(l, err);
 }
 
 void fds__ls_influence(const fds__ls_parts *l, size_t first, size_t count, double *rows,

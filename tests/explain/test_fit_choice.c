@@ -134,7 +134,8 @@ static void count_warnings(void *user, fds_log_level level, const char *text) {
     w->count += level == FDS_LOG_WARNING && strstr(text, w->words);
 }
 
-/* Errors of least squares with a ridge are too small; those of a probe are calibrated. */
+/* A ridge shrinks values, of which errors of least squares say too little; those of a probe are
+ * calibrated. */
 static void least_squares_with_a_ridge_do_not_answer(void **state) {
     (void)state;
     enum { MANY = 33 };

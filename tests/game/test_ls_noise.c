@@ -52,7 +52,10 @@ static void values_are_drawn_towards_the_mean_by_their_errors(void **state) {
                         (spread + old_var[j * WIDTH + c]);
             double wanted = mean + spread / (spread + v) * (old[i * WIDTH + c] - mean) + lost / 10;
             assert_true(fabs(phi[i * WIDTH + c] - wanted) < 1e-14);
-            assert_true(fabs(var[i * WIDTH + c] - v * (kept + (1 - kept) / 10)) < 1e-14);
+            double off = old[i * WIDTH + c] - mean, moves = v / (spread + v);
+            double excess = fmax(off * off - v - careful, 0);
+            assert_true(fabs(var[i * WIDTH + c] - v * (kept + (1 - kept) / 10) -
+                             moves * moves * excess) < 1e-14);
         }
     /* three values say too little of their spread */
     assert_memory_equal(phi + 20 * WIDTH, old + 20 * WIDTH, 3 * WIDTH * sizeof *phi);
@@ -104,6 +107,29 @@ static void noise_goes_and_intervals_hold(void **state) {
         assert_true(after < before && share > 0.92 && share < 0.995);
     }
     fds_groups_free(groups);
+}
+
+/* One value in twenty is far from the others: drawn to their mean, it is not nearer to its own truth. */
+static void intervals_of_outliers_hold(void **state) {
+    (void)state;
+    enum { DRAWS = 4000 };
+    const fds__design design = {.players = 20, .group_count = 1};
+    fds_rng rng = fds_rng_make(4, 3300, 0, 0);
+    size_t held = 0, others = 0;
+    for (size_t draw = 0; draw < DRAWS; draw++) {
+        double phi[20], var[20];
+        for (size_t i = 0; i < 20; i++) {
+            phi[i] = (i ? 0 : 4) + normal(&rng);
+            var[i] = 1;
+        }
+        fds__ls_shrink_noise(&design, 1, phi, var);
+        held += fabs(phi[0] - 4) <= 1.96 * sqrt(var[0]);
+        for (size_t i = 1; i < 20; i++)
+            others += fabs(phi[i]) <= 1.96 * sqrt(var[i]);
+    }
+    print_message("# %.3f of outliers within 1.96 errors, %.3f of the others\n",
+                  (double)held / DRAWS, (double)others / DRAWS / 19);
+    assert_true(held > 0.85 * DRAWS && others > 0.95 * 19 * DRAWS);
 }
 
 /* Six equal values far above the rest, which leave the shrinkage little to do: the greatest is the
@@ -172,6 +198,7 @@ int main(void) {
         cmocka_unit_test(values_are_drawn_towards_the_mean_by_their_errors),
         cmocka_unit_test(exact_values_stay),
         cmocka_unit_test(noise_goes_and_intervals_hold),
+        cmocka_unit_test(intervals_of_outliers_hold),
         cmocka_unit_test(the_greatest_value_allows_for_its_luck),
         cmocka_unit_test(the_luck_among_thousands_is_finite),
         cmocka_unit_test(the_luck_of_the_greater_of_two_is_exact),

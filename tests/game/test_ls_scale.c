@@ -264,6 +264,42 @@ static void groups_of_one_player_have_errors(void **state) {
     fds_groups_free(groups);
 }
 
+static fds_status read_heavy(void *context, unsigned worker, size_t row, size_t first, size_t count,
+                             double *out, fds_error *err) {
+    const hash_game *g = context;
+    TRY(hash_read(context, worker, row, first, count, out, err));
+    for (size_t c = 0; c < count; c++)
+        out[c] += fds_coalition_has(fds_plan_coalition(g->plan, row), 7) ? 0.2 : 0;
+    return FDS_OK;
+}
+
+/* It is drawn to the others, and its error says so: many times theirs. */
+static void a_value_far_above_the_others_is_in_its_interval(void **state) {
+    (void)state;
+    static solution by_cg, directly;
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_LEVERAGE, MANY, NULL, 2 * MANY, 1);
+    hash_game game = {plan, 0.1};
+    fds_rows rows = {MANY_COLUMNS, read_heavy, &game};
+    for (int adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++) {
+        fds_ls_params params = {.adjust = (fds_adjust)adjust};
+        solve_by_cg(plan, &rows, &params, 1, &by_cg);
+        solve_directly(plan, &rows, &params, &by_cg.choice, &directly);
+        for (size_t c = 0; c < MANY_COLUMNS; c++) {
+            double truth = 0.2 + 3.0 * (double)(1 + c % 3) / MANY;
+            size_t at = 7 * MANY_COLUMNS + c;
+            if (c == 0)
+                print_message("# %s: %.3f +- %.3f, directly %.3f +- %.3f, other errors %.3f\n",
+                              adjust_names[adjust], by_cg.values[at], by_cg.errors[at],
+                              directly.values[at], directly.errors[at], by_cg.errors[c]);
+            assert_true(fabs(by_cg.values[at] - truth) < 1.96 * by_cg.errors[at]);
+            assert_true(fabs(directly.values[at] - truth) < 1.96 * directly.errors[at]);
+            assert_true(by_cg.errors[at] > 3 * by_cg.errors[c]);
+            assert_true(fabs(by_cg.errors[at] / directly.errors[at] - 1) < 0.25);
+        }
+    }
+    fds_plan_free(plan);
+}
+
 static void thousands_of_groups_are_solved_with_matrices(void **state) {
     (void)state;
     enum { N = FDS__LS_MOST_COARSE + 1 };
@@ -334,6 +370,7 @@ int main(void) {
         cmocka_unit_test(conjugate_gradients_find_what_the_direct_method_finds),
         cmocka_unit_test(conjugate_gradients_give_the_same_bits_on_any_threads),
         cmocka_unit_test(groups_of_one_player_have_errors),
+        cmocka_unit_test(a_value_far_above_the_others_is_in_its_interval),
         cmocka_unit_test(thousands_of_groups_are_solved_with_matrices),
         cmocka_unit_test(every_stage_of_conjugate_gradients_can_be_cancelled),
         cmocka_unit_test(more_players_than_matrices_hold_are_solved),
