@@ -27,17 +27,24 @@ typedef struct {
     const fds_ls_params *params;
     double *values, *errors;
     scratch *scratch; /* (workers) */
-    double start_s;
-    size_t blocks; /* of pairs, in all chunks */
+    size_t blocks;    /* of pairs, in all chunks */
     atomic_size_t done;
 } ls;
 
-/* Counts a block of pairs; the calling thread reports it. */
-static fds_status report(ls *l, unsigned worker, fds_error *err) {
-    size_t done = atomic_fetch_add(&l->done, 1) + 1;
-    return worker ? FDS_OK
-                  : fds__report(l->parts->design.events, "least squares", "blocks", done, l->blocks,
-                                l->start_s, err);
+/* Counts a block of pairs. */
+static fds_status report(ls *l, fds_error *err) {
+    atomic_fetch_add(&l->done, 1);
+    return fds__pool_check(err);
+}
+
+/* Tells of blocks, where the pool counts chunks. */
+static bool tell(void *user, const fds_progress *progress) {
+    const ls *l = user;
+    const fds_events *events = l->parts->design.events;
+    fds_progress blocks = *progress;
+    blocks.done = atomic_load(&l->done);
+    blocks.total = l->blocks;
+    return events && events->progress && events->progress(events->user, &blocks);
 }
 
 static fds_status scratch_alloc(const fds__design *d, size_t width, scratch *t, fds_error *err) {
@@ -87,7 +94,7 @@ static fds_status sum_pairs(ls *l, scratch *t, unsigned worker, size_t column, s
         fds__weigh(t->u, count, width, d->kernel + first, t->uw);
         cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, n, w, (int)count, 1, design, f, t->uw,
                     w, 1, t->rest, w);
-        TRY(report(l, worker, err));
+        TRY(report(l, err));
         if (!l->parts->with_fit)
             continue;
         fds__weigh(t->u, count, width, d->mild + first, t->uw);
@@ -161,7 +168,7 @@ static fds_status sum_errors(ls *l, scratch *t, unsigned worker, size_t column, 
         influence = l->parts->influence ? l->parts->influence + first * d->players : t->influence;
         cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, n, w, b, 1, influence, n, t->u, w, 1,
                     t->var, w);
-        TRY(report(l, worker, err));
+        TRY(report(l, err));
     }
     return FDS_OK;
 }
@@ -264,18 +271,16 @@ fds_status fds__ls_columns(const fds__ls_parts *parts, const fds_rows *rows,
             .params = params,
             .values = values,
             .errors = errors,
-            .start_s = fds__now_s(),
             .blocks = jobs * blocks * (errors || parts->with_prior ? 2 : 1)};
+    const fds_events events = {.progress = tell, .user = &l};
     TRY(NEW(l.scratch, workers, err));
     fds_status status = FDS_OK;
     for (unsigned i = 0; i < workers && status == FDS_OK; i++)
         status =
             scratch_alloc(&parts->design, MIN(columns, (size_t)FDS__LS_CHUNK), &l.scratch[i], err);
     if (status == FDS_OK)
-        status = fds__pool_run(threads, jobs, solve_chunk, &l, "", "", NULL, err);
-    if (status == FDS_OK)
-        status = fds__report(parts->design.events, "least squares", "blocks", l.blocks, l.blocks,
-                             l.start_s, err);
+        status =
+            fds__pool_run(threads, jobs, solve_chunk, &l, "least squares", "blocks", &events, err);
     for (unsigned i = 0; i < workers; i++)
         fds__free(l.scratch[i].design);
     fds__free(l.scratch);
