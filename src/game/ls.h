@@ -273,8 +273,10 @@ void fds__ls_influence(const fds__ls_parts *l, size_t first, size_t count, doubl
 /* Draws values phi (n, width) of variances var towards the means of their groups, and makes var the
  * variances of the result. */
 void fds__ls_shrink_noise(const fds__design *design, size_t width, double *phi, double *var);
-/* Adds to the variance of the greatest value of each column what its lead probably owes to luck. */
-void fds__ls_add_winners_curse(size_t players, size_t width, const double *phi, double *var);
+/* Adds to the variance of the greatest value of each column what its lead probably owes to luck. In a job
+ * of a pool a cancellation is heard after each column. */
+fds_status fds__ls_add_winners_curse(size_t players, size_t width, const double *phi, double *var,
+                                     fds_error *err);
 
 /* ---- ls_columns.c, ls.c ---- */
 

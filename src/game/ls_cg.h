@@ -84,14 +84,14 @@ fds_status fds__cg_stage_penalise(fds__cg_stage *stage, fds__penalty penalty, do
                                   fds__cg_scratch *scratch, fds_error *err);
 void fds__cg_stage_free(fds__cg_stage *stage);
 
-/* y (pairs, width) = D x; x (size, width) */
-void fds__cg_predict(const fds__cg_stage *stage, const double *x, size_t width,
-                     fds__cg_scratch *scratch, double *y);
+/* y (pairs, width) = D x; x (size, width). FDS_ERR_CANCELLED, as the functions below. */
+fds_status fds__cg_predict(const fds__cg_stage *stage, const double *x, size_t width,
+                           fds__cg_scratch *scratch, double *y, fds_error *err);
 /* out (size, width) = D'W u; scratch->y is overwritten */
-void fds__cg_sum(const fds__cg_stage *stage, const double *u, size_t width,
-                 fds__cg_scratch *scratch, double *out);
+fds_status fds__cg_sum(const fds__cg_stage *stage, const double *u, size_t width,
+                       fds__cg_scratch *scratch, double *out, fds_error *err);
 /* H x = b from the x that is given, up to tolerance, relative to b. FDS_ERR_DIVERGED after too
- * many iterations. Call it in a job of a pool: cancellation is heard at each iteration. */
+ * many iterations. Call it in a job of a pool: a cancellation is heard in each product. */
 fds_status fds__cg_solve(const fds__cg_stage *stage, const double *b, size_t width,
                          double tolerance, fds__cg_scratch *scratch, double *x, fds_error *err);
 /* Makes the sums of x those that are given (NULL: 0). */
@@ -145,8 +145,9 @@ void fds__cg_errors_free(fds__cg_errors *errors);
 /* var (n, width) from errors of the pairs (pairs, width), which are overwritten, and theta (n,
  * width), the values before the steps are added. scratch->residual (n, width) receives what the values'
  * own deviations add to it, which must not draw them closer to the mean. */
-void fds__cg_variances(const fds__cg *many, const fds__cg_errors *errors, const double *theta,
-                       size_t width, fds__cg_scratch *scratch, double *pairs, double *var);
+fds_status fds__cg_variances(const fds__cg *many, const fds__cg_errors *errors, const double *theta,
+                             size_t width, fds__cg_scratch *scratch, double *pairs, double *var,
+                             fds_error *err);
 
 /* ---- ls_cg_choose.c, ls_cg_run.c ---- */
 

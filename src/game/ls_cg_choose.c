@@ -96,9 +96,10 @@ static fds_status solve(search *s, fds__penalty penalty, fds_error *err) {
     return fds__cg_solve(s->stage, s->b, WIDTH, tolerance, s->t, s->x, err);
 }
 
-static void make_sides(search *s, const double *u) {
-    fds__cg_sum(s->stage, u, WIDTH, s->t, s->b);
+static fds_status make_sides(search *s, const double *u, fds_error *err) {
+    TRY(fds__cg_sum(s->stage, u, WIDTH, s->t, s->b, err));
     cblas_daxpy((int)(s->stage->size * WIDTH), 1, s->r, 1, s->b, 1);
+    return FDS_OK;
 }
 
 /* theta and y = errors of the pairs; with is_left_out as if the fit had not seen the pair. */
@@ -107,7 +108,7 @@ static fds_status make_errors(search *s, const sampled *game, bool is_left_out, 
     s->trace = ratio(s, s->x, R, s->r, R);
     memcpy(s->theta, s->x, s->stage->size * WIDTH * sizeof *s->x);
     fds__cg_constrain(s->stage, game->total, WIDTH, s->theta);
-    fds__cg_predict(s->stage, s->theta, WIDTH, s->t, s->y);
+    TRY(fds__cg_predict(s->stage, s->theta, WIDTH, s->t, s->y, err));
     TRY(fds__cg_forms(s->stage, d->pairs, s->forms, err));
     for (size_t p = 0; p < d->pairs; p++) {
         double times = is_left_out ? 1 + fds__cg_weight(s->stage, s->trace, s->forms[p], p) : 1;
@@ -166,7 +167,7 @@ static fds_status try_all(search *s, fds__job work, fds_error *err) {
 
 /* The weakest strength that is at most so many times worse than the best. */
 static fds_status choose(search *s, fds__penalty *best, double *score, fds_error *err) {
-    make_sides(s, s->game->u);
+    TRY(make_sides(s, s->game->u, err));
     TRY(try_all(s, try_strength, err));
     size_t at = s->tried - 1;
     while (at > 0 && s->scores[at] > s->worse * least_score(s))
@@ -246,12 +247,12 @@ static double noise(const search *s, const fds__cg_stage *fit, double trace_fit,
 
 /* squares (pairs): squared errors of the reference, strength number at, as if each pair were left
  * out; s->y has the errors of the fit */
-static void square_errors(search *s, const fds__cg_stage *fit, double trace_fit, size_t at,
-                          double *squares) {
+static fds_status square_errors(search *s, const fds__cg_stage *fit, double trace_fit, size_t at,
+                                double *squares, fds_error *err) {
     const double *x = solution(s, at);
     double trace = ratio(s, x, R, s->r, R);
     double v = ratio(s, x, MR, s->r, R), u = trace;
-    fds__cg_predict(s->stage, x, WIDTH, s->t, s->t->y);
+    TRY(fds__cg_predict(s->stage, x, WIDTH, s->t, s->t->y, err));
     for (size_t p = 0; p < s->many->d->pairs; p++) {
         double sum = 0;
         for (size_t c = 0; c < s->columns; c++) {
@@ -262,6 +263,7 @@ static void square_errors(search *s, const fds__cg_stage *fit, double trace_fit,
         double left = MAX(1 - s->many->fine[p] * (of.alpha * v + of.beta * u), 0.1);
         squares[p] = s->many->d->unseen[p] * sum / (left * left);
     }
+    return FDS_OK;
 }
 
 /* fit has its penalty, and s->x, s->y its solution and errors. */
@@ -280,14 +282,14 @@ static fds_status choose_rest(search *s, const fds__cg_stage *fit, fds__cg_stage
     memcpy(s->forms + d->pairs, s->forms, d->pairs * sizeof *s->forms);
     fds__cg_make_fine(s->many, WIDTH, s->x);
     s->stage = rest;
-    make_sides(s, s->y);
+    TRY(make_sides(s, s->y, err));
     for (size_t i = 0; i < n; i++)
         for (size_t c = 0; c < PROBES; c++)
             s->b[i * WIDTH + MR + c] = s->x[i * WIDTH + R + c];
     TRY(try_all(s, try_rest, err));
     size_t reference = s->tried - 1, chosen = reference;
     TRY(fds__cg_forms(rest, d->pairs, s->forms, err));
-    square_errors(s, fit, trace_fit, reference, squares);
+    TRY(square_errors(s, fit, trace_fit, reference, squares, err));
     double own = noise(s, fit, trace_fit, reference, reference, squares), least = INFINITY;
     for (size_t i = s->tried; i-- > 0;) {
         double risk = 2 * noise(s, fit, trace_fit, i, reference, squares) - own;
@@ -334,7 +336,7 @@ static fds_status solve_once(void *context, size_t job, unsigned worker, fds_err
     (void)job, (void)worker;
     memset(o->s->x, 0, o->s->stage->size * WIDTH * sizeof *o->s->x);
     o->s->stage->most = FDS__CG_ITERATIONS;
-    make_sides(o->s, o->game->u);
+    TRY(make_sides(o->s, o->game->u, err));
     TRY(solve(o->s, o->penalty, err));
     return make_errors(o->s, o->game, false, err);
 }

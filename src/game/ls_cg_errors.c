@@ -303,8 +303,9 @@ static void add_bias(const fds__cg_errors *e, const double *theta, size_t width,
     }
 }
 
-void fds__cg_variances(const fds__cg *m, const fds__cg_errors *e, const double *theta, size_t width,
-                       fds__cg_scratch *t, double *pairs, double *var) {
+fds_status fds__cg_variances(const fds__cg *m, const fds__cg_errors *e, const double *theta,
+                             size_t width, fds__cg_scratch *t, double *pairs, double *var,
+                             fds_error *err) {
     const fds__design *d = m->d;
     const size_t n = d->players, g = m->groups;
     double all[FDS__CG_CHUNK] = {0};
@@ -322,7 +323,7 @@ void fds__cg_variances(const fds__cg *m, const fds__cg_errors *e, const double *
             all[c] += each * square;
         }
     }
-    fds__bits_multiply(&m->by_player, m->kernel, t->y, width, t->table, var);
+    TRY(fds__bits_multiply(&m->by_player, m->kernel, t->y, width, t->table, var, err));
     cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)g, (int)width, (int)d->pairs, 1,
                 e->groups, (int)g, pairs, (int)width, 0, t->coarse, (int)width);
     for (size_t i = 0; i < n; i++)
@@ -330,4 +331,5 @@ void fds__cg_variances(const fds__cg *m, const fds__cg_errors *e, const double *
             var[i * width + c] =
                 MAX(var[i * width + c] + all[c] + t->coarse[m->group_of[i] * width + c], 0);
     add_bias(e, theta, width, t->residual, var);
+    return FDS_OK;
 }

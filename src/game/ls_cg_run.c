@@ -71,11 +71,12 @@ static fds_status solve_stage(const fds__cg_stage *stage, const double *b, const
 }
 
 /* u -= D x */
-static void subtract_prediction(const fds__cg_stage *stage, const double *x, size_t width,
-                                chunk *t) {
-    fds__cg_predict(stage, x, width, &t->t, t->t.y);
+static fds_status subtract_prediction(const fds__cg_stage *stage, const double *x, size_t width,
+                                      chunk *t, fds_error *err) {
+    TRY(fds__cg_predict(stage, x, width, &t->t, t->t.y, err));
     for (size_t i = 0; i < stage->many->d->pairs * width; i++)
         t->u[i] -= t->t.y[i];
+    return FDS_OK;
 }
 
 static fds_status solve_chunk(void *context, size_t job, unsigned worker, fds_error *err) {
@@ -87,18 +88,18 @@ static fds_status solve_chunk(void *context, size_t job, unsigned worker, fds_er
                  width = (count + FDS__BITS_TILE - 1) / FDS__BITS_TILE * FDS__BITS_TILE;
     TRY(read_chunk(s, t, worker, column, count, width, err));
     if (s->with_fit) {
-        fds__cg_sum(&s->fit, t->u, width, &t->t, t->b);
+        TRY(fds__cg_sum(&s->fit, t->u, width, &t->t, t->b, err));
         TRY(solve_stage(&s->fit, t->b, t->total, width, &t->t, t->theta, err));
-        subtract_prediction(&s->fit, t->theta, width, t);
+        TRY(subtract_prediction(&s->fit, t->theta, width, t, err));
     }
-    fds__cg_sum(&s->rest, t->u, width, &t->t, t->b);
+    TRY(fds__cg_sum(&s->rest, t->u, width, &t->t, t->b, err));
     TRY(solve_stage(&s->rest, t->b, s->with_fit ? NULL : t->total, width, &t->t, t->rest, err));
-    subtract_prediction(&s->rest, t->rest, width, t);
+    TRY(subtract_prediction(&s->rest, t->rest, width, t, err));
     /* theta is all that depends on single players, then phi */
     for (size_t i = 0; i < n * width; i++)
         t->theta[i] = t->rest[i] + (s->with_fit ? t->theta[i] : 0);
     if (s->errors.scale)
-        fds__cg_variances(&s->many, &s->errors, t->theta, width, &t->t, t->u, t->var);
+        TRY(fds__cg_variances(&s->many, &s->errors, t->theta, width, &t->t, t->u, t->var, err));
     if (s->with_fit) {
         memset(t->b, 0, n * width * sizeof *t->b);
         fds__ls_add_fit(d, t->theta, width, t->b);
@@ -109,7 +110,7 @@ static fds_status solve_chunk(void *context, size_t job, unsigned worker, fds_er
     for (size_t i = 0; s->errors.scale && i < n * width; i++)
         t->var[i] += t->t.residual[i];
     if (s->with_prior)
-        fds__ls_add_winners_curse(n, width, t->theta, t->var);
+        TRY(fds__ls_add_winners_curse(n, width, t->theta, t->var, err));
     const fds__ls_store store = {
         n, s->rows->columns, s->choice.control, s->params->control_values, s->values, s->standard};
     fds__ls_store_chunk(&store, t->total, t->theta, t->var, width, column, count);

@@ -252,7 +252,7 @@ static fds_status solve_chunk(void *context, size_t job, unsigned worker, fds_er
     for (size_t i = 0; l->parts->bias && i < d->players * width; i++)
         var[i] += t->own[i];
     if (l->parts->with_prior)
-        fds__ls_add_winners_curse(d->real, width, phi, var);
+        TRY(fds__ls_add_winners_curse(d->real, width, phi, var, err));
     const fds__ls_store store = {
         d->real,   l->rows->columns, l->parts->choice.control, l->params->control_values,
         l->values, l->errors};

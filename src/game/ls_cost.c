@@ -46,8 +46,8 @@ static fds_status measure_bits(size_t pairs, size_t players, double *rate, fds_e
     const fds__bits matrix = {rows, columns, bits};
     double *table = x + (rows + columns) * FDS__BITS_TILE, start_s = fds__now_s();
     do {
-        fds__bits_multiply(&matrix, FDS__ISA_PICK(set, fds__bits), x, FDS__BITS_TILE, table,
-                           x + columns * FDS__BITS_TILE);
+        TRY(fds__bits_multiply(&matrix, FDS__ISA_PICK(set, fds__bits), x, FDS__BITS_TILE, table,
+                               x + columns * FDS__BITS_TILE, err));
         times++;
     } while (fds__now_s() - start_s < TRY_S);
     *rate = (double)rows * (double)columns * (double)times / (fds__now_s() - start_s);

@@ -95,7 +95,8 @@ static double expected_luck(const double *phi, const double *var, size_t players
     return all > 0 ? sum / all : 0;
 }
 
-void fds__ls_add_winners_curse(size_t players, size_t width, const double *phi, double *var) {
+fds_status fds__ls_add_winners_curse(size_t players, size_t width, const double *phi, double *var,
+                                     fds_error *err) {
     for (size_t c = 0; c < width; c++) {
         size_t top = 0;
         for (size_t k = 1; k < players; k++)
@@ -103,5 +104,7 @@ void fds__ls_add_winners_curse(size_t players, size_t width, const double *phi, 
                 top = k;
         double luck = expected_luck(phi + c, var + c, players, width, top);
         var[top * width + c] += luck * luck;
+        TRY(fds__pool_check(err));
     }
+    return FDS_OK;
 }

@@ -23,16 +23,30 @@ void fds__ls_add_fit(const fds__design *d, const double *theta, size_t width, do
     }
 }
 
+/* c (rows, size) = plus c + times a b, with a (rows, inner) and b (inner, size), in blocks of rows that take a
+ * fraction of a second each */
+static fds_status multiply(const fds__design *d, size_t rows, size_t size, size_t inner,
+                           double times, const double *a, const double *b, double plus, double *c,
+                           fds_error *err) {
+    const size_t most = ((size_t)1 << 32) / size / inner, block = MIN(MAX(most, (size_t)16), rows);
+    const double start_s = fds__now_s();
+    for (size_t at = 0; at < rows; at += block) {
+        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)MIN(rows - at, block),
+                    (int)size, (int)inner, times, a + at * inner, (int)inner, b, (int)size, plus,
+                    c + at * size, (int)size);
+        TRY(fds__report(d->events, "leverage", "rows", MIN(at + block, rows), rows, start_s, err));
+    }
+    return FDS_OK;
+}
+
 /* from_fit = (P - rest.q cross) fit.q, by which a pair influences the values through the fit; inner
  * (n, F) = cross fit.q. */
 static fds_status make_influence(fds__ls_parts *l, const double *inner, fds_error *err) {
     const fds__design *d = &l->design;
-    int n = (int)d->players, f = (int)d->features;
-    TRY(NEW(l->from_fit, d->players * d->features, err));
-    fds__ls_add_fit(d, l->fit.q, d->features, l->from_fit);
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, f, n, -1, l->rest.q, n, inner, f, 1,
-                l->from_fit, f);
-    return FDS_OK;
+    const size_t n = d->players, f = d->features;
+    TRY(NEW(l->from_fit, n * f, err));
+    fds__ls_add_fit(d, l->fit.q, f, l->from_fit);
+    return multiply(d, n, f, n, -1, l->rest.q, inner, 1, l->from_fit, err);
 }
 
 /* Sets kept to 1 - c for each player, where lost (n, n), the share of each true deviation that each
@@ -155,12 +169,11 @@ fds_status fds__ls_parts_solve(fds__ls_parts *l, fds_error *err) {
 
 fds_status fds__ls_parts_errors(fds__ls_parts *l, fds_error *err) {
     const fds__design *d = &l->design;
-    const int n = (int)d->players, f = (int)d->features;
+    const size_t n = d->players, f = d->features;
     OWNED double *inner = NULL;
     if (l->with_fit) {
-        TRY(NEW(inner, d->players * d->features, err));
-        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, f, f, 1, l->gram.cross, f,
-                    l->fit.q, f, 0, inner, f);
+        TRY(NEW(inner, n * f, err));
+        TRY(multiply(d, n, f, f, 1, l->gram.cross, l->fit.q, 0, inner, err));
     }
     TRY(make_leverage(l, inner, err));
     if (l->with_fit)

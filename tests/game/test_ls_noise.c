@@ -150,7 +150,7 @@ static void the_greatest_value_allows_for_its_luck(void **state) {
         }
         fds__ls_shrink_noise(&design, 1, phi, var);
         memcpy(old, var, sizeof old);
-        fds__ls_add_winners_curse(PLAYERS, 1, phi, var);
+        assert_int_equal(fds__ls_add_winners_curse(PLAYERS, 1, phi, var, NULL), FDS_OK);
         for (size_t i = 0; i < PLAYERS; i++)
             top = phi[i] > phi[top] ? i : top;
         plain += fabs(phi[top] - truth[top]) <= 1.96 * sqrt(old[top]);
@@ -172,7 +172,7 @@ static void the_luck_among_thousands_is_finite(void **state) {
     for (int is_exact = 0; is_exact < 2; is_exact++) {
         for (size_t i = 0; i < MANY; i++)
             var[i] = i || !is_exact ? 1 : 0;
-        fds__ls_add_winners_curse(MANY, 1, phi, var);
+        assert_int_equal(fds__ls_add_winners_curse(MANY, 1, phi, var, NULL), FDS_OK);
         assert_true(is_exact ? var[0] == 0 : var[0] > 5 && var[0] < 17);
     }
     free(phi);
@@ -185,7 +185,7 @@ static void the_luck_of_the_greater_of_two_is_exact(void **state) {
     (void)state;
     const double phi[] = {3, 1, 0, 3.5, 0, 100}, pi = acos(-1);
     double var[] = {0.25, 0, 1, 1, 0, 1}; /* columns: near, without errors, far */
-    fds__ls_add_winners_curse(2, 3, phi, var);
+    assert_int_equal(fds__ls_add_winners_curse(2, 3, phi, var, NULL), FDS_OK);
     double s = sqrt(1.25), x = 0.5 / s, luck = exp(-x * x / 2) / sqrt(2 * pi) / s;
     luck /= erfc(-x / sqrt(2)) / 2;
     assert_true(fabs(var[3] - 1 - luck * luck) < 1e-3 && var[0] == 0.25);

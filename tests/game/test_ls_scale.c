@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Least squares of many players: groups as unknowns, and conjugate gradients. */
-#include "game/ls.h"
+#include "game/ls_cg.h"
 #include "ls_fixture.h"
+
+#include <time.h>
 
 /* ---- whole groups as players ---- */
 
@@ -339,6 +341,35 @@ static void every_stage_of_conjugate_gradients_can_be_cancelled(void **state) {
     fds_plan_free(plan);
 }
 
+static bool stop_always(void *user, const fds_progress *progress) {
+    (void)user, (void)progress;
+    return true;
+}
+
+/* A product alone may take seconds; the pool listens every tenth of one. */
+static fds_status multiply_long(void *context, size_t job, unsigned worker, fds_error *err) {
+    enum { ROWS = 2048 * 8, COLUMNS = 32 * 64 };
+    static double x[COLUMNS * FDS__CG_CHUNK], out[ROWS * FDS__CG_CHUNK], table[FDS__BITS_TABLE];
+    static uint32_t words[ROWS * COLUMNS / 32];
+    const fds__bits bits = {ROWS, COLUMNS, words};
+    fds_status status = FDS_OK;
+    (void)job, (void)worker;
+    nanosleep(&(struct timespec){.tv_nsec = 150000000}, NULL);
+    status = fds__bits_multiply(&bits, &fds__bits_generic, x, FDS__CG_CHUNK, table, out, err);
+    *(bool *)context = status == FDS_ERR_CANCELLED;
+    return status;
+}
+
+static void a_product_of_bits_can_be_cancelled(void **state) {
+    (void)state;
+    bool is_heard = false;
+    const fds_events events = {.progress = stop_always};
+    fds_error err;
+    assert_int_equal(fds__pool_run(1, 1, multiply_long, &is_heard, "bits", "jobs", &events, &err),
+                     FDS_ERR_CANCELLED);
+    assert_true(is_heard);
+}
+
 /* More unknowns than matrices are made for; two coalitions per player cannot say much, but the values
  * of a game that adds up are found. */
 static void more_players_than_matrices_hold_are_solved(void **state) {
@@ -373,6 +404,7 @@ int main(void) {
         cmocka_unit_test(a_value_far_above_the_others_is_in_its_interval),
         cmocka_unit_test(thousands_of_groups_are_solved_with_matrices),
         cmocka_unit_test(every_stage_of_conjugate_gradients_can_be_cancelled),
+        cmocka_unit_test(a_product_of_bits_can_be_cancelled),
         cmocka_unit_test(more_players_than_matrices_hold_are_solved),
     };
     return cmocka_run_group_tests_name("game/ls_scale", tests, NULL, NULL);
