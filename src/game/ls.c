@@ -72,7 +72,7 @@ static uint64_t direct_memory(uint64_t n, uint64_t f, uint64_t pairs, uint64_t m
     /* then the solvers, from_fit and bias; a chunk of columns */
     uint64_t solvers = n * n + (with_fit ? f * f + n * f : 0);
     uint64_t chunk = FDS__LS_BLOCK * (f + 2 * width + n) + (2 * f + 4 * n + 2 * members) * width;
-    uint64_t bias = 2 * n * f + 3 * n * n, jobs = (columns + FDS__LS_CHUNK - 1) / FDS__LS_CHUNK;
+    uint64_t bias = n * f + 2 * n * n, jobs = (columns + FDS__LS_CHUNK - 1) / FDS__LS_CHUNK;
     uint64_t influence = jobs > 1 ? fds__ls_kept(pairs, n) : 0;
     uint64_t solving = solvers + MAX(bias, n * n + influence + MIN(workers, jobs) * chunk);
     return sizeof(double) * (gram + MAX(choosing, solving) + 4 * pairs);

@@ -91,20 +91,19 @@ static fds_status make_bias(fds__ls_parts *l, fds_error *err) {
     const fds__penalty penalty = fds__ls_penalty(l);
     const size_t n = d->players, f = l->with_fit ? d->features : n;
     const double start_s = fds__now_s();
-    OWNED double *transposed = NULL, *means = NULL, *lost = NULL; /* (f, n), (n, n) */
+    OWNED double *transposed = NULL, *lost = NULL; /* (f, n), (n, n) */
     if (penalty.ridge == 0 && penalty.shrink == 0)
         return FDS_OK;
     TRY(NEW(transposed, f * n, err));
-    TRY(NEW(means, n * n, err));
     TRY(NEW(lost, n * n, err));
     TRY(NEW(l->bias, n * n, err));
     TRY(NEW(l->kept, n, err));
     fds__transpose(l->with_fit ? l->from_fit : l->rest.q, n, f, transposed);
     TRY(fds__design_report(d, "leverage", d->pairs, start_s, err));
     if (penalty.shrink > 0)
-        add_lost(d, penalty.shrink, transposed, means, lost);
+        add_lost(d, penalty.shrink, transposed, l->bias, lost);
     if (penalty.ridge > 0)
-        add_lost(&around, penalty.ridge, transposed, means, lost);
+        add_lost(&around, penalty.ridge, transposed, l->bias, lost);
     TRY(fds__design_report(d, "leverage", d->pairs, start_s, err));
     fds__transpose(lost, n, n, l->bias);
     measure_kept(&around, l->bias, transposed, l->kept);
@@ -167,19 +166,22 @@ fds_status fds__ls_parts_solve(fds__ls_parts *l, fds_error *err) {
                                           l->choice.rest, &l->rest, err);
 }
 
-fds_status fds__ls_parts_errors(fds__ls_parts *l, fds_error *err) {
+static fds_status make_jackknife(fds__ls_parts *l, fds_error *err) {
     const fds__design *d = &l->design;
     const size_t n = d->players, f = d->features;
     OWNED double *inner = NULL;
-    if (l->with_fit) {
-        TRY(NEW(inner, n * f, err));
-        TRY(multiply(d, n, f, f, 1, l->gram.cross, l->fit.q, 0, inner, err));
-    }
+    if (!l->with_fit)
+        return make_leverage(l, NULL, err);
+    TRY(NEW(inner, n * f, err));
+    TRY(multiply(d, n, f, f, 1, l->gram.cross, l->fit.q, 0, inner, err));
     TRY(make_leverage(l, inner, err));
-    if (l->with_fit)
-        TRY(make_influence(l, inner, err));
+    return make_influence(l, inner, err);
+}
+
+fds_status fds__ls_parts_errors(fds__ls_parts *l, fds_error *err) {
+    TRY(make_jackknife(l, err));
     /* members of a group that is one player have no deviations to lose */
-    return d->wholes ? FDS_OK : make_bias(l, err);
+    return l->design.wholes ? FDS_OK : make_bias(l, err);
 }
 
 void fds__ls_influence(const fds__ls_parts *l, size_t first, size_t count, double *rows,
