@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How long least squares will take: the operations of each stage, counted, over what this processor
- * does in a second, measured on small products in a tenth of a second. */
+ * does in a second, measured on small products in a twentieth of a second. */
 #include "game/ls_cg.h"
 
 #include <cblas.h>
