@@ -90,7 +90,7 @@ uint64_t fds_least_squares_memory(const fds_plan *plan, const fds_ls_params *par
         return UINT64_MAX;
     return fds__ls_is_many(plan, groups, f, columns)
                ? fds__ls_cg_memory(n, f, pairs, groups ? fds_groups_count(groups) : 1, columns,
-                                   workers)
+                                   params->control, workers)
                : direct_memory(n, f, pairs, wholes ? plan->players : 0, columns, params, workers);
 }
 

@@ -309,7 +309,7 @@ bool fds__ls_is_many(const fds_plan *plan, const fds_groups *groups, size_t feat
                      size_t columns);
 /* The most bytes that fds__ls_cg holds. */
 uint64_t fds__ls_cg_memory(uint64_t players, uint64_t features, uint64_t pairs, uint64_t groups,
-                           uint64_t columns, uint64_t workers);
+                           uint64_t columns, bool with_control, uint64_t workers);
 /* ls_cg_run.c: the same for many unknowns; with_prior: fds__ls_shrink_noise applies. */
 fds_status fds__ls_cg(const fds__design *design, bool with_prior, const fds_rows *rows,
                       const fds_ls_params *params, unsigned threads, double *values, double *errors,

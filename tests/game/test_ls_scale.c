@@ -314,6 +314,27 @@ static void thousands_of_groups_are_solved_with_matrices(void **state) {
     fds_plan_free(plan);
 }
 
+static void memory_counts_the_surrogate_and_the_groups(void **state) {
+    (void)state;
+    enum { N = 2000, PAIRS = N, MANY_GROUPS = 1000 };
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_LEVERAGE, N, NULL, 2 * PAIRS, 1);
+    fds_groups *groups = groups_in_turn(N, MANY_GROUPS);
+    hash_game game = {plan, 0};
+    fds_rows rows = {1, hash_read, &game};
+    fds_ls_params params = {.adjust = FDS_ADJUST_COUNTS};
+    uint64_t plain = fds_least_squares_memory(plan, &params, 1, 1), g = MANY_GROUPS;
+    params.control = &rows;
+    assert_true(fds_least_squares_memory(plan, &params, 1, 1) >
+                plain + 2 * sizeof(double) * FDS__CG_SAMPLE * PAIRS);
+    params.control = NULL;
+    params.groups =
+        groups; /* rows and influence; two matrices for each stage, and one between them */
+    assert_true(fds_least_squares_memory(plan, &params, 1, 1) >
+                sizeof(double) * (2 * PAIRS * g + 5 * g * g));
+    fds_groups_free(groups);
+    fds_plan_free(plan);
+}
+
 static bool stop_in(void *user, const fds_progress *progress) {
     return strcmp(progress->stage, user) == 0;
 }
@@ -403,6 +424,7 @@ int main(void) {
         cmocka_unit_test(groups_of_one_player_have_errors),
         cmocka_unit_test(a_value_far_above_the_others_is_in_its_interval),
         cmocka_unit_test(thousands_of_groups_are_solved_with_matrices),
+        cmocka_unit_test(memory_counts_the_surrogate_and_the_groups),
         cmocka_unit_test(every_stage_of_conjugate_gradients_can_be_cancelled),
         cmocka_unit_test(a_product_of_bits_can_be_cancelled),
         cmocka_unit_test(more_players_than_matrices_hold_are_solved),
