@@ -216,6 +216,8 @@ typedef struct fds__ls_rest {
     const double *b;    /* (n, C): Z'W(U - D theta) over all pairs */
 } fds__ls_rest;
 
+enum { FDS__LS_RESTS = 6 };
+extern const double fds__ls_rests[FDS__LS_RESTS]; /* strengths that are tried, the weakest first */
 /* are_few: coalitions, so that a ridge is needed; is_shrunk: otherwise the strength is 0. The caller frees
  * *solver, which is zero before, even after a failure. */
 fds_status fds__ls_choose_rest(const fds__ls_rest *rest, bool are_few, bool is_shrunk,
@@ -262,6 +264,11 @@ void fds__ls_parts_free(fds__ls_parts *l);
 /* ls_choose.c: sets choice, and the solvers of it. */
 fds_status fds__ls_choose(fds__ls_parts *parts, const fds_rows *rows, const fds_ls_params *params,
                           unsigned threads, fds_error *err);
+enum { FDS__LS_CANDIDATES = 11 };
+/* The penalties that are tried, the weakest first, at most so many. */
+size_t fds__ls_candidates(const fds__design *design, fds_adjust adjust, fds__penalty *list);
+/* The weakest one is taken whose error is at most so many times the least. */
+double fds__ls_tolerance(const fds__design *design, fds_adjust adjust);
 /* Adds the values of the fitted game theta (F, width) to phi (n, width). */
 void fds__ls_add_fit(const fds__design *d, const double *theta, size_t width, double *phi);
 /* influence (count, n), squared, of pairs first .. first+count-1; overwrites their rows. */

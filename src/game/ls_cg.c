@@ -124,18 +124,9 @@ static void replace_means(const fds__cg *m, size_t width, double times, const do
     }
 }
 
-void fds__cg_make_fine(const fds__cg *m, size_t width, double *x) {
-    double sums[FDS__CG_CHUNK];
-    for (size_t g = 0; g < m->groups; g++) { /* without scratch: few call this */
-        memset(sums, 0, sizeof sums);
-        double of = m->root[g] * m->root[g];
-        for (size_t i = 0; i < m->d->players; i++)
-            for (size_t c = 0; m->group_of[i] == g && c < width; c++)
-                sums[c] += x[i * width + c] / of;
-        for (size_t i = 0; i < m->d->players; i++)
-            for (size_t c = 0; m->group_of[i] == g && c < width; c++)
-                x[i * width + c] -= sums[c];
-    }
+void fds__cg_make_fine(const fds__cg *m, size_t width, fds__cg_scratch *t, double *x) {
+    group_sums(m, x, width, t->coarse);
+    replace_means(m, width, 1, t->coarse, NULL, x);
 }
 
 /* ---- the operator ---- */

@@ -97,7 +97,7 @@ fds_status fds__cg_solve(const fds__cg_stage *stage, const double *b, size_t wid
 /* Makes the sums of x those that are given (NULL: 0). */
 void fds__cg_constrain(const fds__cg_stage *stage, const double *total, size_t width, double *x);
 /* Subtracts from x (n, width) the means of the groups. */
-void fds__cg_make_fine(const fds__cg *many, size_t width, double *x);
+void fds__cg_make_fine(const fds__cg *many, size_t width, fds__cg_scratch *scratch, double *x);
 
 /* ---- ls_cg_errors.c ---- */
 

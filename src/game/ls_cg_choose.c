@@ -17,12 +17,9 @@ enum {
     PROBES = FDS__CG_PROBES,
     WIDTH = FDS__CG_SAMPLE + 2 * PROBES, /* the sample, probes r, and for the rest M r */
     RUNS = 4,
-    MOST = 11 /* strengths */
+    MOST = FDS__LS_CANDIDATES
 };
 static const double tolerance = 1e-2;
-static const double fit_strengths[] = {0, 1, 2, 5, 10, 20, 40, 80, 160, 320, 1280};
-static const double rest_strengths[] = {0, 10, 30, 100, 300, 1000};
-static const double ridge_strengths[] = {0.01, 0.1, 1, 3, 10, 30, 100};
 
 /* A game on the sample. */
 typedef struct {
@@ -177,21 +174,12 @@ static fds_status choose(search *s, fds__penalty *best, double *score, fds_error
     return FDS_OK;
 }
 
-/* As list_candidates of ls_choose.c, the strongest first. */
-static void list_strengths(search *s, fds_adjust adjust, bool are_few) {
-    const fds_plan *plan = s->many->d->plan;
-    double even = plan->groups ? (double)s->many->d->pairs : 0;
-    if (plan->sampler == FDS_SAMPLER_GFDS)
-        even *= 1e-9;
-    s->count = 0;
-    if (adjust == FDS_ADJUST_NONE && are_few)
-        for (size_t i = sizeof ridge_strengths / sizeof *ridge_strengths; i > 0; i--)
-            s->list[s->count++] = (fds__penalty){ridge_strengths[i - 1], even};
-    else if (adjust == FDS_ADJUST_NONE || adjust == FDS_ADJUST_CONTROL)
-        s->list[s->count++] = (fds__penalty){0, adjust == FDS_ADJUST_NONE ? even : 0};
-    else
-        for (size_t i = MOST; i > 0; i--)
-            s->list[s->count++] = (fds__penalty){0, fit_strengths[i - 1]};
+/* The strongest first. */
+static void list_strengths(search *s, fds_adjust adjust) {
+    fds__penalty list[MOST];
+    s->count = fds__ls_candidates(s->many->d, adjust, list);
+    for (size_t i = 0; i < s->count; i++)
+        s->list[i] = list[s->count - 1 - i];
 }
 
 /* ---- what the fit leaves, by its risk ---- */
@@ -208,7 +196,7 @@ static fds_status try_rest(void *context, size_t job, unsigned worker, fds_error
         return FDS_OK;
     double *to = solution(s, job);
     memcpy(to, s->x, s->many->d->players * WIDTH * sizeof *to);
-    fds__cg_make_fine(s->many, WIDTH, to);
+    fds__cg_make_fine(s->many, WIDTH, s->t, to);
     s->tried = job + 1;
     return FDS_OK;
 }
@@ -276,11 +264,11 @@ static fds_status choose_rest(search *s, const fds__cg_stage *fit, fds__cg_stage
     TRY(NEW(squares, d->pairs, err));
     TRY(NEW(s->solutions, MOST * n * WIDTH, err));
     s->count = 0;
-    for (size_t i = sizeof rest_strengths / sizeof *rest_strengths; i > 0; i--)
+    for (size_t i = FDS__LS_RESTS; i > 0; i--)
         if (is_shrunk || i == 1)
-            s->list[s->count++] = (fds__penalty){are_few, rest_strengths[i - 1]};
+            s->list[s->count++] = (fds__penalty){are_few, fds__ls_rests[i - 1]};
     memcpy(s->forms + d->pairs, s->forms, d->pairs * sizeof *s->forms);
-    fds__cg_make_fine(s->many, WIDTH, s->x);
+    fds__cg_make_fine(s->many, WIDTH, s->t, s->x);
     s->stage = rest;
     TRY(make_sides(s, s->y, err));
     for (size_t i = 0; i < n; i++)
@@ -372,8 +360,8 @@ static fds_status choose_all(search *s, const fds_ls_params *params, sampled *ga
     double score, even;
     s->stage = fit ? fit : rest;
     s->game = game;
-    s->worse = params->adjust == FDS_ADJUST_NONE || are_few ? 1 : 1.25; /* as in ls_choose.c */
-    list_strengths(s, params->adjust, are_few);
+    s->worse = fds__ls_tolerance(s->many->d, params->adjust);
+    list_strengths(s, params->adjust);
     even = even_error(s);
     TRY(choose(s, chosen, &score, err));
     if (surrogate) {
@@ -406,7 +394,7 @@ fds_status fds__cg_choose(const fds__cg *m, const fds_rows *rows, const fds_ls_p
     s.y = s.theta + size;
     s.forms = s.y + pairs * WIDTH;
     fds__cg_probes(m, WIDTH, R, s.r);
-    fds__cg_make_fine(m, WIDTH, s.r);
+    fds__cg_make_fine(m, WIDTH, t, s.r);
     fds_status status = read_sample(&s, rows, &game, err);
     if (status == FDS_OK && params->control)
         status = read_sample(&s, params->control, &surrogate, err);

@@ -43,7 +43,7 @@ static fds_status solve_fine(const fds__cg_stage *s, const double *b, size_t wid
     const double tolerance = 1e-2; /* the error of a trace is its square */
     memset(x, 0, s->size * width * sizeof *x);
     TRY(fds__cg_solve(s, b, width, tolerance, t, x, err));
-    fds__cg_make_fine(s->many, width, x);
+    fds__cg_make_fine(s->many, width, t, x);
     return FDS_OK;
 }
 
@@ -58,7 +58,7 @@ fds_status fds__cg_trace(const fds__cg_stage *fit, const fds__cg_stage *rest, fd
     TRY(NEW(u, size, err));
     TRY(NEW(v, size, err));
     fds__cg_probes(m, W, 0, r);
-    fds__cg_make_fine(m, W, r);
+    fds__cg_make_fine(m, W, t, r);
     *out = (fds__cg_traces){0};
     TRY(solve_fine(rest, r, W, t, u, err));
     if (fit) {

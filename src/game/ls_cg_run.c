@@ -155,13 +155,13 @@ static fds_status solve(solving *s, const fds__design *d, unsigned threads, fds_
 
 uint64_t fds__ls_cg_memory(uint64_t n, uint64_t f, uint64_t pairs, uint64_t groups,
                            uint64_t columns, bool with_control, uint64_t workers) {
-    enum { FIRST = FDS__CG_SAMPLE + 2 * FDS__CG_PROBES, STRENGTHS = 11 };
+    enum { FIRST = FDS__CG_SAMPLE + 2 * FDS__CG_PROBES };
     uint64_t q = groups + f - n, width = MIN(columns, (uint64_t)W), jobs = (columns + W - 1) / W;
     width = (width + FDS__BITS_TILE - 1) / FDS__BITS_TILE * FDS__BITS_TILE;
     uint64_t bits = n * pairs / 4;
     uint64_t fixed = pairs * (q + 4) + 2 * (q * q + groups * groups) + FIRST * (pairs + 3 * f);
     uint64_t surrogate = with_control ? 2 * FIRST * pairs : 0;
-    uint64_t choosing = FIRST * (4 * f + 2 * pairs + STRENGTHS * n) + surrogate;
+    uint64_t choosing = FIRST * (4 * f + 2 * pairs + FDS__LS_CANDIDATES * n) + surrogate;
     uint64_t errors = pairs * (5 + groups), traces = 4 * FDS__BITS_TILE * f;
     uint64_t cross = groups * q + FDS__LS_BLOCK * (q + groups); /* of the coarse part */
     uint64_t each = width * (2 * pairs + 5 * f + 2 * n + 2 * q) + FDS__BITS_TABLE;
