@@ -53,12 +53,12 @@ class Fit:
             if status:
                 sys.exit(f"{name} failed")
             with open(notes, "w", encoding="utf-8") as file:
-                json.dump({"cpu": used.ru_utime + used.ru_stime, "memory": used.ru_maxrss / 1024}, file)
+                json.dump({"cpu": used.ru_utime + used.ru_stime, "memory": used.ru_maxrss * 1024 / 1e6}, file)
         with open(notes, encoding="utf-8") as file:
             self.used = json.load(file)
         with open(os.path.join(self.folder, "run.json"), encoding="utf-8") as file:
             self.results = json.load(file)["results"]
-        self.size = os.path.getsize(os.path.join(self.folder, "explainer.safetensors")) / 2**20
+        self.size = os.path.getsize(os.path.join(self.folder, "explainer.safetensors")) / 1e6
 
     def row(self, name):
         r = self.results

@@ -2,15 +2,17 @@
 """CPU seconds and peak memory of fds value as players grow: a table of docs/scale.md.
 
 Usage: bench/scale.py BUILD_FOLDER [DATA] [--players N ...] [--utility U ...] [--per-player M | --coalitions M]
-                      [--test T] [--model NET] [--before PROGRAM]
+                      [--test T] [--model NET] [--options OPTIONS] [--before PROGRAM]
 
-One thread, leverage coalitions, M per player, T test samples, the default adjustment. The first run
-computes the utilities; a second one finds them in the table, so that its CPU seconds, less those of
---estimate (reading the data), are those of the values: two solutions, of the mean and of each test
-sample. Exponents are fitted by least squares on logarithms. In theory utilities of nearest neighbours
-grow as M n ~ n^2 at most, sub-models as M n ~ n^2, and conjugate gradients as pairs * n ~ n^2 for each
-iteration. The correlation is that of the values of each test sample with the exact ones of knn:K, averaged over the
-samples. --before names an fds of version 0.1, which then computes the same, without the correlation. Prints Markdown.
+One thread, leverage coalitions, M per player, T test samples, the default adjustment (or that of --options, as in
+--options "--group all"). The first run computes the utilities; a second one finds them in the table, so that its CPU
+seconds, less those of --estimate (reading the data and sampling the plan), are those of the values: two solutions, of
+the mean and of each test sample. Each number is from a single run; a difference of two below 0.1 s says no more.
+Exponents are fitted by least squares on logarithms, where no number is below 0.1 s. In theory utilities of nearest
+neighbours grow as M n ~ n^2 at most, sub-models as M n ~ n^2, and conjugate gradients as pairs * n ~ n^2 for each
+iteration. Correlations are those of the values of each test sample with the exact ones of knn:K, averaged over the
+samples, and coverage is the share of exact values within 1.96 standard errors: of all, and of the largest 1 % of each
+sample. --before names an fds of version 0.1, which then computes the same, without these. Prints Markdown.
 """
 import argparse
 import math
@@ -32,36 +34,47 @@ def run(command):
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
 
 
-def correlation(values, exact):
-    """Of two files of values (samples, players): the mean over the samples."""
-    pairs = zip(np.load(values)[0], np.load(exact)[0])  # the second halves are standard errors
-    return np.mean([np.corrcoef(a, b)[0, 1] for a, b in pairs if a.std() > 0 and b.std() > 0])
+def compare(values, exact):
+    """Of two files of values and errors (samples, players): correlation, mean over the samples; coverage in %, of all
+    and of the largest 1 %."""
+    (found, errors), truth = np.load(values)[:2], np.load(exact)[0]
+    pairs = [np.corrcoef(a, b)[0, 1] for a, b in zip(found, truth) if a.std() > 0 and b.std() > 0]
+    inside = np.abs(found - truth) <= 1.96 * errors
+    largest = np.argsort(-truth, axis=1)[:, :max(truth.shape[1] // 100, 1)]
+    of_largest = np.take_along_axis(inside, largest, 1)
+    return f"{np.mean(pairs):.2f}", f"{100 * inside.mean():.1f}", f"{100 * of_largest.mean():.0f}"
 
 
 def measure(program, a, utility, players, is_old):
-    """A line of the table: seconds of reading, utilities and values, peak bytes, correlation."""
+    """A line of the table: seconds of reading, utilities and values, peak bytes, and what compare says."""
     count = a.coalitions or int(a.per_player * players) // 2 * 2
     with tempfile.TemporaryDirectory() as work:
         common = [program, "value", a.data, "--players", str(players), "--test", str(a.test), "--threads", "1"]
         model = ["--model", a.model] if utility.startswith("retrain") else []
         command = [*common, *model, "--coalitions", str(count), "--value" if is_old else "--utility", utility,
-                   "--target", "true", "--table", os.path.join(work, "table"), "--quiet"]
+                   "--target", "true", "--table", os.path.join(work, "table"), "--quiet", *a.options.split()]
         out = os.path.join(work, "values.npy")
         read, _ = run([*command, "--dry-run" if is_old else "--estimate"])
         first, _ = run([*command, "-o", out])
         second, peak = run([*command, "-o", out])
-        found = math.nan
+        found = "", "", ""
         if utility.startswith("knn:") and not is_old:
             exact = os.path.join(work, "exact.npy")
             run([*common, "--method", utility, "--per-sample", "--target", "true", "-o", exact, "--quiet"])
-            found = correlation(out, exact)
-    return count, read, max(first - second, 0.01), max(second - read, 0.01), peak, found
+            found = compare(out, exact)
+    return count, read, first - second, second - read, peak, found
+
+
+def seconds(number):
+    return f"{number:.1f}" if number >= 0.1 else "under 0.1"
 
 
 def exponent(sizes, numbers):
-    x, y = [math.log(s) for s in sizes], [math.log(max(v, 1e-9)) for v in numbers]
+    if min(numbers) < 0.1:
+        return ""
+    x, y = [math.log(s) for s in sizes], [math.log(v) for v in numbers]
     mx, my = sum(x) / len(x), sum(y) / len(y)
-    return sum((a - mx) * (b - my) for a, b in zip(x, y)) / sum((a - mx) ** 2 for a in x)
+    return f"{sum((a - mx) * (b - my) for a, b in zip(x, y)) / sum((a - mx) ** 2 for a in x):.2f}"
 
 
 def main():
@@ -74,11 +87,13 @@ def main():
     parser.add_argument("--coalitions", type=int)
     parser.add_argument("--test", type=int, default=50)
     parser.add_argument("--model", default="lenet5")
+    parser.add_argument("--options", default="", help="more options of fds value")
     parser.add_argument("--before")
     a = parser.parse_args()
     programs = [("now", os.path.join(a.build, "cli/fds"))] + ([("0.1", a.before)] if a.before else [])
-    print("| utility | version | players | coalitions | read, s | utilities, s | values, s | peak, MB | correlation |")
-    print("|" + " --- |" * 9)
+    print("| utility | version | players | coalitions | read and plan, s | utilities, s | values, s | peak, MB | "
+          "correlation | covered, % | largest 1 %, % |")
+    print("|" + " --- |" * 11)
     for utility in a.utility:
         for version, program in programs:
             utilities, values = [], []
@@ -86,11 +101,11 @@ def main():
                 count, read, filling, solving, peak, found = measure(program, a, utility, players, version != "now")
                 utilities.append(filling)
                 values.append(solving)
-                print(f"| {utility} | {version} | {players:,} | {count:,} | {read:.1f} | {filling:.1f} | {solving:.1f} | "
-                      f"{peak / 1e6:.0f} | {'' if math.isnan(found) else f'{found:.2f}'} |", flush=True)
+                print(f"| {utility} | {version} | {players:,} | {count:,} | {read:.1f} | {seconds(filling)} | "
+                      f"{seconds(solving)} | {peak / 1e6:.0f} | {' | '.join(found)} |", flush=True)
             if len(a.players) > 1:
-                print(f"| {utility} | {version} | exponent | | | {exponent(a.players, utilities):.2f} | "
-                      f"{exponent(a.players, values):.2f} | | |", flush=True)
+                print(f"| {utility} | {version} | exponent | | | {exponent(a.players, utilities)} | "
+                      f"{exponent(a.players, values)} | | | | |", flush=True)
 
 
 if __name__ == "__main__":

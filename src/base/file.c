@@ -595,3 +595,37 @@ void fds__dir_list_free(char **names, size_t count) {
         fds__free(names[i]);
     fds__free(names);
 }
+
+static fds_status add_stamp(const char *path, int depth, uint64_t *stamp, fds_error *err) {
+    enum { DEEPEST = 16 }; /* links may lead around */
+    struct stat about;
+    char **names, inner[FDS__PATH_MAX];
+    size_t count;
+    if (stat(path, &about) != 0 || depth == DEEPEST)
+        return FDS_OK;
+    const uint64_t what[] = {*stamp,
+                             fds_checksum(path, strlen(path)),
+                             (uint64_t)about.st_ino,
+                             (uint64_t)about.st_size,
+                             (uint64_t)about.st_mtim.tv_sec,
+                             (uint64_t)about.st_mtim.tv_nsec,
+                             (uint64_t)about.st_ctim.tv_sec,
+                             (uint64_t)about.st_ctim.tv_nsec};
+    *stamp = fds_checksum(what, sizeof what);
+    if (!S_ISDIR(about.st_mode))
+        return FDS_OK;
+    TRY(fds__dir_list(path, &names, &count, err));
+    fds_status status = FDS_OK;
+    for (size_t i = 0; i < count && status == FDS_OK; i++) {
+        status = fds__path_join(inner, sizeof inner, path, names[i], err);
+        if (status == FDS_OK)
+            status = add_stamp(inner, depth + 1, stamp, err);
+    }
+    fds__dir_list_free(names, count);
+    return status;
+}
+
+fds_status fds__path_stamp(const char *path, uint64_t *stamp, fds_error *err) {
+    *stamp = 0;
+    return add_stamp(path, 0, stamp, err);
+}

@@ -213,12 +213,13 @@ static fds_status estimate(question *q, const fds_problem *problem, fds__fit_cos
                  (q->classes + s->threads) * s->probes * s->probes * sizeof(double);
     else if (!s->is_bank)
         TRY(time_explainer(q, &out->seconds[FDS__FIT_STAGE_EXPLAINER], &memory, err));
-    /* values and errors stay; least squares are done when the explainer, for which values are
-     * transposed, begins */
+    /* values and errors stay; least squares are done when the explainer begins, for which values are
+     * transposed, or become coefficients of factors */
     uint64_t peak, resident = fds__memory_resident(&peak), each = (uint64_t)q->n * columns;
     uint64_t bits = fds_plan_rows(q->plans.all) * fds_coalition_words(q->n) * sizeof(uint64_t);
     resident += (uint64_t)((q->times - 1) * 2 * (double)bits);
-    uint64_t learning = s->is_bank ? 0 : each * sizeof(float) + memory;
+    uint64_t width = s->explainer.rank ? s->explainer.rank : q->n; /* of the targets */
+    uint64_t learning = s->is_bank ? 0 : width * columns * sizeof(float) + memory;
     out->memory =
         MAX(peak, resident + 2 * each * sizeof(double) +
                       MAX(learning, fds_least_squares_memory(&whole, &ls, columns, s->threads)));

@@ -166,12 +166,27 @@ static void draw(finder *f, uint64_t seed) {
     }
 }
 
-/* h: the greatest directions first. */
-static void keep(const finder *f, fds__factors *out) {
-    for (size_t i = 0; i < f->n; i++)
-        for (size_t r = 0; r < out->rank; r++)
-            out->h[i * out->rank + r] = (float)cblas_ddot(
-                (int)f->k, f->small + (f->k - 1 - r) * f->k, 1, f->q + f->n + i, (int)f->n);
+typedef struct {
+    const finder *f;
+    fds__factors *out;
+} keeping;
+
+/* h (n, rank) = q' times the eigenvectors, the greatest directions first. */
+static fds_status keep_players(void *context, size_t job, unsigned worker, fds_error *err) {
+    const keeping *k = context;
+    const finder *f = k->f;
+    const size_t rank = k->out->rank, first = job * PLAYERS,
+                 count = MIN((size_t)PLAYERS, f->n - first);
+    OWNED double *h = NULL; /* (rank, count), the smallest direction first */
+    (void)worker;
+    TRY(RESERVE(h, rank, count, err));
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)rank, (int)count, (int)f->k, 1,
+                f->small + (f->k - rank) * f->k, (int)f->k, f->q + f->n + first, (int)f->n, 0, h,
+                (int)count);
+    for (size_t i = 0; i < count; i++)
+        for (size_t r = 0; r < rank; r++)
+            k->out->h[(first + i) * rank + r] = (float)h[(rank - 1 - r) * count + i];
+    return FDS_OK;
 }
 
 static fds_status find(finder *f, uint64_t seed, unsigned threads, const fds_events *events,
@@ -195,8 +210,9 @@ static fds_status find(finder *f, uint64_t seed, unsigned threads, const fds_eve
             break;
         before = now;
     }
-    keep(f, out);
-    return FDS_OK;
+    keeping k = {f, out};
+    return fds__pool_run(threads, jobs_of(f->n, PLAYERS), keep_players, &k, "factors", "players",
+                         events, err);
 }
 
 fds_status fds__factors_find(const double *values, size_t players, size_t stride, size_t columns,

@@ -182,6 +182,7 @@ static fds_status run_stages(fds__fit_job *f, fds_error *err) {
         TRY(fds__fit_measure_round(f, err));
     if (f->needs_more)
         return FDS_OK;
+    fds__ls_warn(&f->strengths, fds_plan_rows(f->plans.plan) - 2, f->n, f->events);
     if (!f->settings.is_bank)
         TRY(run_stage(f, FDS__FIT_STAGE_EXPLAINER, fds__fit_learn, err));
     TRY(run_stage(f, FDS__FIT_STAGE_CHECK, fds__fit_check_answers, err));

@@ -99,7 +99,8 @@ static fds_status measure(const fds__fit_job *f, double *misallocated, fds_error
 }
 
 /* Chooses between the probe and least squares on the answers of the same sub-models: a map needs many
- * inputs to learn from, and least squares need many coalitions for each player. */
+ * inputs to learn from, and least squares need many coalitions for each player. With a ridge they
+ * shrink values, of which their errors say too little; those of a probe are calibrated. */
 static fds_status choose(fds__fit_job *f, fds_error *err) {
     fds__fit_choice *choice = &f->report.choice;
     TRY(measure(f, &choice->probe, err));
@@ -109,7 +110,7 @@ static fds_status choose(fds__fit_job *f, fds_error *err) {
                             err));
     TRY(measure(f, &choice->bank, err));
     choice->is_measured = true;
-    choice->is_bank = choice->bank < choice->probe;
+    choice->is_bank = choice->bank < choice->probe && choice->strengths.ridge == 0;
     if (!choice->is_bank) {
         fds__free(f->first);
         f->first = NULL;

@@ -166,8 +166,11 @@ fds_status run_new_players(fds_run *run, const char *path, bool is_other, const 
                          "`by` bank and `check` do not apply");
     if (strlen(path) >= sizeof run->read_path)
         return fds__fail(err, FDS_ERR_USAGE, "`new_player`: the path is too long");
+    uint64_t stamp;
     *out = &run->read;
-    if (run->read.count && !strcmp(run->read_path, path))
+    TRY(fds__path_stamp(path, &stamp,
+                        err)); /* before it is read: a change meanwhile is seen later */
+    if (run->read.count && !strcmp(run->read_path, path) && run->read_stamp == stamp)
         return FDS_OK;
     fds__new_players_free(&run->read);
     fds_status status = fds__run_open_new(run, path, events, &run->read, err);
@@ -176,5 +179,6 @@ fds_status run_new_players(fds_run *run, const char *path, bool is_other, const 
         return status;
     }
     strcpy(run->read_path, path);
+    run->read_stamp = stamp;
     return FDS_OK;
 }

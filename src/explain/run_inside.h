@@ -20,8 +20,9 @@ struct fds_run {
     fds__probe *probe;
     fds__newcomers *newcomers;        /* opened for the first new player */
     const fds__new_players *new_ones; /* while they are asked about */
-    fds__new_players read;            /* those of the data that was read last */
-    char read_path[FDS__PATH_MAX];
+    fds__new_players read;            /* those of the data that was read last, */
+    char read_path[FDS__PATH_MAX];    /* at this path, */
+    uint64_t read_stamp;              /* as it then was */
     fds__calibration calibration;
     uint32_t *player_labels; /* (players) */
     fds__fit_plans plans;
@@ -44,7 +45,7 @@ static inline bool run_has_jackknife(const fds_run *run, fds__answerer by) {
     return run_is_by_all(run, by) || run->record.report.choice.is_bank;
 }
 
-/* The new players of the data at path, read once. is_other: someone else than the explainer is asked. */
+/* The new players of the data at path, read again when it has changed. is_other: someone else than the explainer is asked. */
 fds_status run_new_players(fds_run *run, const char *path, bool is_other, const fds_events *events,
                            const fds__new_players **out, fds_error *err);
 

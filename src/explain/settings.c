@@ -449,6 +449,7 @@ void fds__fit_give_reason(const fds__fit_settings *s, fds__fit_report *r) {
         snprintf(
             r->reason + used, sizeof r->reason - (size_t)used,
             "; on %zu validation inputs least squares on %zu misallocate %.1f of each 100, and "
-            "a learnt map from them %.1f",
-            s->validation_inputs, s->probes, 100 * c->bank, 100 * c->probe);
+            "a learnt map from them %.1f%s",
+            s->validation_inputs, s->probes, 100 * c->bank, 100 * c->probe,
+            c->is_bank || c->probe <= c->bank ? "" : "; least squares needed a ridge");
 }

@@ -102,10 +102,16 @@ void fds__plan_add(const fds_plan *plan, size_t owner, size_t player, uint64_t *
 
 /* ---- ls_cost.c ---- */
 
-/* About how many seconds fds_least_squares will take. Measures the processor for a tenth of a second;
+/* About how many seconds fds_least_squares will take. Measures the processor for a twentieth of one;
  * the coalitions of the plan are not read. */
 fds_status fds__ls_seconds(const fds_plan *plan, const fds_ls_params *params, size_t columns,
                            unsigned threads, double *seconds, fds_error *err);
+
+/* ---- ls.c ---- */
+
+/* Says, where least squares on so many coalitions needed a ridge, what it does to values. */
+void fds__ls_warn(const fds_ls_report *report, size_t coalitions, size_t players,
+                  const fds_events *events);
 
 /* ---- ls_prepared.c ---- */
 

@@ -11,6 +11,17 @@ const fds_groups *fds__ls_groups(const fds_plan *plan, const fds_ls_params *para
     return plan->groups && params->adjust == FDS_ADJUST_NONE ? plan->groups : params->groups;
 }
 
+bool fds__ls_is_many(const fds_plan *plan, const fds_groups *groups, size_t features,
+                     size_t columns) {
+    size_t coarse = features - fds_plan_players(plan) + (groups ? fds_groups_count(groups) : 1);
+    double f = (double)features, m = (double)(plan->rows / (plan->is_paired ? 2 : 1));
+    if (fds__design_wholes(plan, groups))
+        return false;
+    return features > FDS__LS_MOST_DIRECT ||
+           (features > FDS__LS_MANY && coarse <= FDS__LS_MOST_COARSE &&
+            6 * m * (double)columns < f * f + 0.6 * m * f);
+}
+
 fds_status fds_least_squares_check(const fds_plan *plan, const fds_ls_params *params,
                                    fds_error *err) {
     if (plan->is_exact)
@@ -61,7 +72,7 @@ static uint64_t direct_memory(uint64_t n, uint64_t f, uint64_t pairs, uint64_t m
     /* then the solvers, from_fit and bias; a chunk of columns */
     uint64_t solvers = n * n + (with_fit ? f * f + n * f : 0);
     uint64_t chunk = FDS__LS_BLOCK * (f + 2 * width + n) + (2 * f + 4 * n + 2 * members) * width;
-    uint64_t bias = 2 * n * f + 2 * n * n, jobs = (columns + FDS__LS_CHUNK - 1) / FDS__LS_CHUNK;
+    uint64_t bias = n * f + 2 * n * n, jobs = (columns + FDS__LS_CHUNK - 1) / FDS__LS_CHUNK;
     uint64_t influence = jobs > 1 ? fds__ls_kept(pairs, n) : 0;
     uint64_t solving = solvers + MAX(bias, n * n + influence + MIN(workers, jobs) * chunk);
     return sizeof(double) * (gram + MAX(choosing, solving) + 4 * pairs);
@@ -77,9 +88,9 @@ uint64_t fds_least_squares_memory(const fds_plan *plan, const fds_ls_params *par
     size_t f = 0;
     if (fds__design_count(plan, groups, fds__ls_with_fit(params->adjust), &f, NULL) != FDS_OK)
         return UINT64_MAX;
-    return fds__ls_is_many(f, (size_t)pairs, columns)
+    return fds__ls_is_many(plan, groups, f, columns)
                ? fds__ls_cg_memory(n, f, pairs, groups ? fds_groups_count(groups) : 1, columns,
-                                   workers)
+                                   params->control, workers)
                : direct_memory(n, f, pairs, wholes ? plan->players : 0, columns, params, workers);
 }
 
@@ -87,7 +98,7 @@ static fds_status run(fds__ls_parts *parts, const fds_plan *plan, const fds_rows
                       const fds_ls_params *params, unsigned threads, double *values, double *errors,
                       const fds_events *events, fds_error *err) {
     TRY(fds__ls_parts_begin(plan, params, events, parts, err));
-    if (fds__ls_is_many(parts->design.features, parts->design.pairs, rows->columns))
+    if (fds__ls_is_many(plan, parts->design.groups, parts->design.features, rows->columns))
         return fds__ls_cg(&parts->design, parts->with_prior, rows, params, threads, values, errors,
                           &parts->choice, err);
     TRY(fds__gram_create(&parts->design, &parts->gram, err));
@@ -122,4 +133,13 @@ fds_status fds_least_squares(const fds_plan *plan, const fds_rows *rows,
                                   .explained = l.choice.explained};
     fds__ls_parts_free(&l);
     return status;
+}
+
+void fds__ls_warn(const fds_ls_report *report, size_t coalitions, size_t players,
+                  const fds_events *events) {
+    if (report->ridge > 0)
+        fds__log(events, FDS_LOG_WARNING,
+                 "%zu coalitions are few for %zu players: least squares needed a ridge (%g), which "
+                 "shrinks the values, the largest most; use more coalitions",
+                 coalitions, players, report->ridge);
 }

@@ -216,6 +216,8 @@ typedef struct fds__ls_rest {
     const double *b;    /* (n, C): Z'W(U - D theta) over all pairs */
 } fds__ls_rest;
 
+enum { FDS__LS_RESTS = 6 };
+extern const double fds__ls_rests[FDS__LS_RESTS]; /* strengths that are tried, the weakest first */
 /* are_few: coalitions, so that a ridge is needed; is_shrunk: otherwise the strength is 0. The caller frees
  * *solver, which is zero before, even after a failure. */
 fds_status fds__ls_choose_rest(const fds__ls_rest *rest, bool are_few, bool is_shrunk,
@@ -233,12 +235,18 @@ typedef struct fds__ls_parts {
     fds__solver fit, rest;
     double *from_fit; /* (n, F): values = from_fit D'Wu + rest.q Z'Wu, weights mild and kernel */
     double *bias; /* (n, n): squared share of each true deviation that shrinking loses; NULL: 0 */
-    double *kept; /* (n): share of a deviation from the group that shrinking keeps */
+    double *kept; /* (n): share of a deviation that shrinking keeps */
     double *leverage;  /* (pairs) */
     double *rows;      /* (pairs, F): D, or NULL where it is too large to keep */
     double *influence; /* (pairs, n): squares of the pairs' influence on the values, or NULL */
 } fds__ls_parts;
 
+/* Which shrinks the values, and so biases them. */
+static inline fds__penalty fds__ls_penalty(const fds__ls_parts *l) {
+    return l->with_fit ? l->choice.fit : l->choice.rest;
+}
+/* The design with the groups from whose means a penalty takes deviations: a ridge from that of all. */
+fds__design fds__design_around(const fds__design *design, fds__penalty penalty);
 /* Four steps: begin; then the caller makes gram, and sets choice or calls fds__ls_choose; then solve;
  * errors is for standard errors. The caller zeroes *l before, and frees it even after a failure. */
 fds_status fds__ls_parts_begin(const fds_plan *plan, const fds_ls_params *params,
@@ -256,6 +264,11 @@ void fds__ls_parts_free(fds__ls_parts *l);
 /* ls_choose.c: sets choice, and the solvers of it. */
 fds_status fds__ls_choose(fds__ls_parts *parts, const fds_rows *rows, const fds_ls_params *params,
                           unsigned threads, fds_error *err);
+enum { FDS__LS_CANDIDATES = 11 };
+/* The penalties that are tried, the weakest first, at most so many. */
+size_t fds__ls_candidates(const fds__design *design, fds_adjust adjust, fds__penalty *list);
+/* The weakest one is taken whose error is at most so many times the least. */
+double fds__ls_tolerance(const fds__design *design, fds_adjust adjust);
 /* Adds the values of the fitted game theta (F, width) to phi (n, width). */
 void fds__ls_add_fit(const fds__design *d, const double *theta, size_t width, double *phi);
 /* influence (count, n), squared, of pairs first .. first+count-1; overwrites their rows. */
@@ -267,8 +280,10 @@ void fds__ls_influence(const fds__ls_parts *l, size_t first, size_t count, doubl
 /* Draws values phi (n, width) of variances var towards the means of their groups, and makes var the
  * variances of the result. */
 void fds__ls_shrink_noise(const fds__design *design, size_t width, double *phi, double *var);
-/* Adds to the variance of the greatest value of each column what its lead probably owes to luck. */
-void fds__ls_add_winners_curse(size_t players, size_t width, const double *phi, double *var);
+/* Adds to the variance of the greatest value of each column what its lead probably owes to luck. In a job
+ * of a pool a cancellation is heard after each column. */
+fds_status fds__ls_add_winners_curse(size_t players, size_t width, const double *phi, double *var,
+                                     fds_error *err);
 
 /* ---- ls_columns.c, ls.c ---- */
 
@@ -295,15 +310,13 @@ void fds__ls_store_chunk(const fds__ls_store *store, const double *total, const 
  * overfit. */
 bool fds__ls_are_few(const fds__design *design);
 /* Whether least squares are quicker, or only possible, without matrices. Those cost about 25 F^3 +
- * 16 pairs F^2 operations once, and conjugate gradients 150 pairs F for each column (docs/scale.md). */
-static inline bool fds__ls_is_many(size_t features, size_t pairs, size_t columns) {
-    double f = (double)features, m = (double)pairs;
-    return features > FDS__LS_MOST_DIRECT ||
-           (features > FDS__LS_MANY && 6 * m * (double)columns < f * f + 0.6 * m * f);
-}
+ * 16 pairs F^2 operations once, and conjugate gradients 150 pairs F for each column (docs/scale.md). Never
+ * where whole groups are players. */
+bool fds__ls_is_many(const fds_plan *plan, const fds_groups *groups, size_t features,
+                     size_t columns);
 /* The most bytes that fds__ls_cg holds. */
 uint64_t fds__ls_cg_memory(uint64_t players, uint64_t features, uint64_t pairs, uint64_t groups,
-                           uint64_t columns, uint64_t workers);
+                           uint64_t columns, bool with_control, uint64_t workers);
 /* ls_cg_run.c: the same for many unknowns; with_prior: fds__ls_shrink_noise applies. */
 fds_status fds__ls_cg(const fds__design *design, bool with_prior, const fds_rows *rows,
                       const fds_ls_params *params, unsigned threads, double *values, double *errors,

@@ -4,8 +4,9 @@
 
 #include <string.h>
 
-void fds__bits_multiply(const fds__bits *bits, const fds__bits_kernel *kernel, const double *x,
-                        size_t width, double *table, double *out) {
+fds_status fds__bits_multiply(const fds__bits *bits, const fds__bits_kernel *kernel,
+                              const double *x, size_t width, double *table, double *out,
+                              fds_error *err) {
     enum { ROWS = 2048 }; /* a tile of so many rows of out stays in the cache */
     memset(out, 0, bits->rows * width * sizeof *out);
     for (size_t tile = 0; tile < width; tile += FDS__BITS_TILE)
@@ -17,5 +18,7 @@ void fds__bits_multiply(const fds__bits *bits, const fds__bits_kernel *kernel, c
                 kernel->add(bits->words + column / 32 * bits->rows + first, rows, table,
                             out + first * width + tile, width);
             }
+            TRY(fds__pool_check(err));
         }
+    return FDS_OK;
 }

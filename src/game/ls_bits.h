@@ -10,6 +10,7 @@
 #ifndef FDS_GAME_LS_BITS_H
 #define FDS_GAME_LS_BITS_H
 
+#include "base/base.h"
 #include "base/isa.h"
 
 enum { FDS__BITS_TILE = 16 }; /* columns of x at a time; their number is a multiple of it */
@@ -29,9 +30,11 @@ typedef struct fds__bits_kernel {
 
 extern const fds__bits_kernel fds__bits_generic, fds__bits_avx2, fds__bits_avx512;
 
-/* out (rows, width) = bits x (columns, width). table: (4, 256, TILE) of scratch. */
-void fds__bits_multiply(const fds__bits *bits, const fds__bits_kernel *kernel, const double *x,
-                        size_t width, double *table, double *out);
+/* out (rows, width) = bits x (columns, width). table: (4, 256, TILE) of scratch. In a job of a pool a
+ * cancellation is heard after each tile of out. */
+fds_status fds__bits_multiply(const fds__bits *bits, const fds__bits_kernel *kernel,
+                              const double *x, size_t width, double *table, double *out,
+                              fds_error *err);
 enum { FDS__BITS_TABLE = 4 * 256 * FDS__BITS_TILE };
 
 #endif

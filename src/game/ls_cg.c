@@ -124,18 +124,9 @@ static void replace_means(const fds__cg *m, size_t width, double times, const do
     }
 }
 
-void fds__cg_make_fine(const fds__cg *m, size_t width, double *x) {
-    double sums[FDS__CG_CHUNK];
-    for (size_t g = 0; g < m->groups; g++) { /* without scratch: few call this */
-        memset(sums, 0, sizeof sums);
-        double of = m->root[g] * m->root[g];
-        for (size_t i = 0; i < m->d->players; i++)
-            for (size_t c = 0; m->group_of[i] == g && c < width; c++)
-                sums[c] += x[i * width + c] / of;
-        for (size_t i = 0; i < m->d->players; i++)
-            for (size_t c = 0; m->group_of[i] == g && c < width; c++)
-                x[i * width + c] -= sums[c];
-    }
+void fds__cg_make_fine(const fds__cg *m, size_t width, fds__cg_scratch *t, double *x) {
+    group_sums(m, x, width, t->coarse);
+    replace_means(m, width, 1, t->coarse, NULL, x);
 }
 
 /* ---- the operator ---- */
@@ -161,12 +152,12 @@ static void column_sums(const double *x, size_t rows, size_t width, double *out)
             out[c] += x[i * width + c];
 }
 
-void fds__cg_predict(const fds__cg_stage *s, const double *x, size_t width, fds__cg_scratch *t,
-                     double *y) {
+fds_status fds__cg_predict(const fds__cg_stage *s, const double *x, size_t width,
+                           fds__cg_scratch *t, double *y, fds_error *err) {
     const fds__cg *m = s->many;
     const size_t n = m->d->players, pairs = m->d->pairs, steps = s->size - n;
     double sums[FDS__CG_CHUNK];
-    fds__bits_multiply(&m->by_pair, m->kernel, x, width, t->table, y);
+    TRY(fds__bits_multiply(&m->by_pair, m->kernel, x, width, t->table, y, err));
     column_sums(x, n, width, sums);
     for (size_t p = 0; m->centre > 0 && p < pairs; p++)
         for (size_t c = 0; c < width; c++)
@@ -175,15 +166,16 @@ void fds__cg_predict(const fds__cg_stage *s, const double *x, size_t width, fds_
         cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)pairs, (int)width, (int)steps,
                     1, m->rows + m->groups, (int)m->coarse, x + n * width, (int)width, 1, y,
                     (int)width);
+    return FDS_OK;
 }
 
 /* out = D'y; y has been weighted */
-static void sum_rows(const fds__cg_stage *s, const double *y, size_t width, fds__cg_scratch *t,
-                     double *out) {
+static fds_status sum_rows(const fds__cg_stage *s, const double *y, size_t width,
+                           fds__cg_scratch *t, double *out, fds_error *err) {
     const fds__cg *m = s->many;
     const size_t n = m->d->players, pairs = m->d->pairs, steps = s->size - n;
     double sums[FDS__CG_CHUNK];
-    fds__bits_multiply(&m->by_player, m->kernel, y, width, t->table, out);
+    TRY(fds__bits_multiply(&m->by_player, m->kernel, y, width, t->table, out, err));
     column_sums(y, pairs, width, sums);
     for (size_t i = 0; m->centre > 0 && i < n; i++)
         for (size_t c = 0; c < width; c++)
@@ -192,12 +184,13 @@ static void sum_rows(const fds__cg_stage *s, const double *y, size_t width, fds_
         cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)steps, (int)width, (int)pairs, 1,
                     m->rows + m->groups, (int)m->coarse, y, (int)width, 0, out + n * width,
                     (int)width);
+    return FDS_OK;
 }
 
-void fds__cg_sum(const fds__cg_stage *s, const double *u, size_t width, fds__cg_scratch *t,
-                 double *out) {
+fds_status fds__cg_sum(const fds__cg_stage *s, const double *u, size_t width, fds__cg_scratch *t,
+                       double *out, fds_error *err) {
     fds__weigh(u, s->many->d->pairs, width, s->weights, t->y);
-    sum_rows(s, t->y, width, t, out);
+    return sum_rows(s, t->y, width, t, out, err);
 }
 
 /* out += penalty x, and the sum of x at every place */
@@ -226,12 +219,11 @@ static void add_penalty(const fds__cg_stage *s, const double *x, size_t width, f
 /* out = H x */
 static fds_status apply(const fds__cg_stage *s, const double *x, size_t width, fds__cg_scratch *t,
                         double *out, fds_error *err) {
-    fds__cg_predict(s, x, width, t, t->y);
-    TRY(fds__pool_check(err));
+    TRY(fds__cg_predict(s, x, width, t, t->y, err));
     fds__weigh(t->y, s->many->d->pairs, width, s->weights, t->y);
-    sum_rows(s, t->y, width, t, out);
+    TRY(sum_rows(s, t->y, width, t, out, err));
     add_penalty(s, x, width, t, out);
-    return fds__pool_check(err);
+    return FDS_OK;
 }
 
 /* z = r, preconditioned */

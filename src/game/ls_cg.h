@@ -84,20 +84,20 @@ fds_status fds__cg_stage_penalise(fds__cg_stage *stage, fds__penalty penalty, do
                                   fds__cg_scratch *scratch, fds_error *err);
 void fds__cg_stage_free(fds__cg_stage *stage);
 
-/* y (pairs, width) = D x; x (size, width) */
-void fds__cg_predict(const fds__cg_stage *stage, const double *x, size_t width,
-                     fds__cg_scratch *scratch, double *y);
+/* y (pairs, width) = D x; x (size, width). FDS_ERR_CANCELLED, as the functions below. */
+fds_status fds__cg_predict(const fds__cg_stage *stage, const double *x, size_t width,
+                           fds__cg_scratch *scratch, double *y, fds_error *err);
 /* out (size, width) = D'W u; scratch->y is overwritten */
-void fds__cg_sum(const fds__cg_stage *stage, const double *u, size_t width,
-                 fds__cg_scratch *scratch, double *out);
+fds_status fds__cg_sum(const fds__cg_stage *stage, const double *u, size_t width,
+                       fds__cg_scratch *scratch, double *out, fds_error *err);
 /* H x = b from the x that is given, up to tolerance, relative to b. FDS_ERR_DIVERGED after too
- * many iterations. Call it in a job of a pool: cancellation is heard at each iteration. */
+ * many iterations. Call it in a job of a pool: a cancellation is heard in each product. */
 fds_status fds__cg_solve(const fds__cg_stage *stage, const double *b, size_t width,
                          double tolerance, fds__cg_scratch *scratch, double *x, fds_error *err);
 /* Makes the sums of x those that are given (NULL: 0). */
 void fds__cg_constrain(const fds__cg_stage *stage, const double *total, size_t width, double *x);
 /* Subtracts from x (n, width) the means of the groups. */
-void fds__cg_make_fine(const fds__cg *many, size_t width, double *x);
+void fds__cg_make_fine(const fds__cg *many, size_t width, fds__cg_scratch *scratch, double *x);
 
 /* ---- ls_cg_errors.c ---- */
 
@@ -109,6 +109,9 @@ typedef struct fds__cg_traces {
     double v, u, vv, vu, uu; /* of these, of v'v, v'u and u'u */
 } fds__cg_traces;
 
+/* Products of FDS__CG_PROBES columns of x with those of y, over those of r with themselves, averaged; all
+ * (n, width). 0 where r is 0, because each group is one player. */
+double fds__cg_ratio(size_t n, size_t width, const double *x, const double *y, const double *r);
 /* Random vectors of 1 and -1, as columns first .. of r (n, width). */
 void fds__cg_probes(const fds__cg *many, size_t width, size_t first, double *r);
 fds_status fds__cg_trace(const fds__cg_stage *fit, const fds__cg_stage *rest,
@@ -124,13 +127,15 @@ static inline double fds__cg_weight(const fds__cg_stage *s, double trace, double
 }
 
 typedef struct fds__cg_errors {
-    double *scale;  /* (pairs): share of unseen coalitions over (1 - leverage)^2 */
-    double *own;    /* (pairs): the square of a pair's influence on player i is
+    double *scale;    /* (pairs): share of unseen coalitions over (1 - leverage)^2 */
+    double *own;      /* (pairs): the square of a pair's influence on player i is
                      *   own (z_i - mean)^2 + all + through_group */
-    double *all;    /* (pairs) */
-    double *groups; /* (pairs, groups): through_group, by the means of the groups and the steps */
-    double lost2;   /* squared share of a deviation that shrinking loses */
-    double kept;    /* share of a deviation that it keeps */
+    double *all;      /* (pairs) */
+    double *groups;   /* (pairs, groups): through_group, by the means of the groups and the steps */
+    double lost2;     /* squared share of the deviations that shrinking loses for each player, */
+    double own_lost2; /* and of its own alone */
+    double kept;      /* share of a deviation that it keeps */
+    fds__design around; /* fds__design_around */
 } fds__cg_errors;
 
 /* fit NULL: there is none. The caller frees *out even after a failure. */
@@ -138,9 +143,11 @@ fds_status fds__cg_errors_create(const fds__cg_stage *fit, const fds__cg_stage *
                                  fds__cg_scratch *scratch, fds__cg_errors *out, fds_error *err);
 void fds__cg_errors_free(fds__cg_errors *errors);
 /* var (n, width) from errors of the pairs (pairs, width), which are overwritten, and theta (n,
- * width), the values before the steps are added. */
-void fds__cg_variances(const fds__cg *many, const fds__cg_errors *errors, const double *theta,
-                       size_t width, fds__cg_scratch *scratch, double *pairs, double *var);
+ * width), the values before the steps are added. scratch->residual (n, width) receives what the values'
+ * own deviations add to it, which must not draw them closer to the mean. */
+fds_status fds__cg_variances(const fds__cg *many, const fds__cg_errors *errors, const double *theta,
+                             size_t width, fds__cg_scratch *scratch, double *pairs, double *var,
+                             fds_error *err);
 
 /* ---- ls_cg_choose.c, ls_cg_run.c ---- */
 

@@ -17,12 +17,9 @@ enum {
     PROBES = FDS__CG_PROBES,
     WIDTH = FDS__CG_SAMPLE + 2 * PROBES, /* the sample, probes r, and for the rest M r */
     RUNS = 4,
-    MOST = 11 /* strengths */
+    MOST = FDS__LS_CANDIDATES
 };
 static const double tolerance = 1e-2;
-static const double fit_strengths[] = {0, 1, 2, 5, 10, 20, 40, 80, 160, 320, 1280};
-static const double rest_strengths[] = {0, 10, 30, 100, 300, 1000};
-static const double ridge_strengths[] = {0.01, 0.1, 1, 3, 10, 30, 100};
 
 /* A game on the sample. */
 typedef struct {
@@ -81,19 +78,12 @@ static double inner(const search *s, const double *weights, const double *a, con
     return sum;
 }
 
-/* Products of the probes, columns a of x with columns b of y (n, WIDTH), over those of r. */
-static double ratio(const search *s, const double *x, size_t a, const double *y, size_t b) {
-    const int n = (int)s->many->d->players;
-    double sum = 0;
-    for (size_t c = 0; c < PROBES; c++) {
-        const double *r = s->r + FDS__CG_SAMPLE + c;
-        sum +=
-            cblas_ddot(n, x + a + c, WIDTH, y + b + c, WIDTH) / cblas_ddot(n, r, WIDTH, r, WIDTH);
-    }
-    return sum / PROBES;
-}
-
 enum { R = FDS__CG_SAMPLE, MR = R + PROBES }; /* where the probes are */
+
+/* fds__cg_ratio of columns a of x with columns b of y (n, WIDTH) */
+static double ratio(const search *s, const double *x, size_t a, const double *y, size_t b) {
+    return fds__cg_ratio(s->many->d->players, WIDTH, x + a, y + b, s->r + R);
+}
 
 /* ---- a stage by pairs left out ---- */
 
@@ -103,9 +93,10 @@ static fds_status solve(search *s, fds__penalty penalty, fds_error *err) {
     return fds__cg_solve(s->stage, s->b, WIDTH, tolerance, s->t, s->x, err);
 }
 
-static void make_sides(search *s, const double *u) {
-    fds__cg_sum(s->stage, u, WIDTH, s->t, s->b);
+static fds_status make_sides(search *s, const double *u, fds_error *err) {
+    TRY(fds__cg_sum(s->stage, u, WIDTH, s->t, s->b, err));
     cblas_daxpy((int)(s->stage->size * WIDTH), 1, s->r, 1, s->b, 1);
+    return FDS_OK;
 }
 
 /* theta and y = errors of the pairs; with is_left_out as if the fit had not seen the pair. */
@@ -114,7 +105,7 @@ static fds_status make_errors(search *s, const sampled *game, bool is_left_out, 
     s->trace = ratio(s, s->x, R, s->r, R);
     memcpy(s->theta, s->x, s->stage->size * WIDTH * sizeof *s->x);
     fds__cg_constrain(s->stage, game->total, WIDTH, s->theta);
-    fds__cg_predict(s->stage, s->theta, WIDTH, s->t, s->y);
+    TRY(fds__cg_predict(s->stage, s->theta, WIDTH, s->t, s->y, err));
     TRY(fds__cg_forms(s->stage, d->pairs, s->forms, err));
     for (size_t p = 0; p < d->pairs; p++) {
         double times = is_left_out ? 1 + fds__cg_weight(s->stage, s->trace, s->forms[p], p) : 1;
@@ -173,7 +164,7 @@ static fds_status try_all(search *s, fds__job work, fds_error *err) {
 
 /* The weakest strength that is at most so many times worse than the best. */
 static fds_status choose(search *s, fds__penalty *best, double *score, fds_error *err) {
-    make_sides(s, s->game->u);
+    TRY(make_sides(s, s->game->u, err));
     TRY(try_all(s, try_strength, err));
     size_t at = s->tried - 1;
     while (at > 0 && s->scores[at] > s->worse * least_score(s))
@@ -183,21 +174,12 @@ static fds_status choose(search *s, fds__penalty *best, double *score, fds_error
     return FDS_OK;
 }
 
-/* As list_candidates of ls_choose.c, the strongest first. */
-static void list_strengths(search *s, fds_adjust adjust, bool are_few) {
-    const fds_plan *plan = s->many->d->plan;
-    double even = plan->groups ? (double)s->many->d->pairs : 0;
-    if (plan->sampler == FDS_SAMPLER_GFDS)
-        even *= 1e-9;
-    s->count = 0;
-    if (adjust == FDS_ADJUST_NONE && are_few)
-        for (size_t i = sizeof ridge_strengths / sizeof *ridge_strengths; i > 0; i--)
-            s->list[s->count++] = (fds__penalty){ridge_strengths[i - 1], even};
-    else if (adjust == FDS_ADJUST_NONE || adjust == FDS_ADJUST_CONTROL)
-        s->list[s->count++] = (fds__penalty){0, adjust == FDS_ADJUST_NONE ? even : 0};
-    else
-        for (size_t i = MOST; i > 0; i--)
-            s->list[s->count++] = (fds__penalty){0, fit_strengths[i - 1]};
+/* The strongest first. */
+static void list_strengths(search *s, fds_adjust adjust) {
+    fds__penalty list[MOST];
+    s->count = fds__ls_candidates(s->many->d, adjust, list);
+    for (size_t i = 0; i < s->count; i++)
+        s->list[i] = list[s->count - 1 - i];
 }
 
 /* ---- what the fit leaves, by its risk ---- */
@@ -214,7 +196,7 @@ static fds_status try_rest(void *context, size_t job, unsigned worker, fds_error
         return FDS_OK;
     double *to = solution(s, job);
     memcpy(to, s->x, s->many->d->players * WIDTH * sizeof *to);
-    fds__cg_make_fine(s->many, WIDTH, to);
+    fds__cg_make_fine(s->many, WIDTH, s->t, to);
     s->tried = job + 1;
     return FDS_OK;
 }
@@ -253,12 +235,12 @@ static double noise(const search *s, const fds__cg_stage *fit, double trace_fit,
 
 /* squares (pairs): squared errors of the reference, strength number at, as if each pair were left
  * out; s->y has the errors of the fit */
-static void square_errors(search *s, const fds__cg_stage *fit, double trace_fit, size_t at,
-                          double *squares) {
+static fds_status square_errors(search *s, const fds__cg_stage *fit, double trace_fit, size_t at,
+                                double *squares, fds_error *err) {
     const double *x = solution(s, at);
     double trace = ratio(s, x, R, s->r, R);
     double v = ratio(s, x, MR, s->r, R), u = trace;
-    fds__cg_predict(s->stage, x, WIDTH, s->t, s->t->y);
+    TRY(fds__cg_predict(s->stage, x, WIDTH, s->t, s->t->y, err));
     for (size_t p = 0; p < s->many->d->pairs; p++) {
         double sum = 0;
         for (size_t c = 0; c < s->columns; c++) {
@@ -269,6 +251,7 @@ static void square_errors(search *s, const fds__cg_stage *fit, double trace_fit,
         double left = MAX(1 - s->many->fine[p] * (of.alpha * v + of.beta * u), 0.1);
         squares[p] = s->many->d->unseen[p] * sum / (left * left);
     }
+    return FDS_OK;
 }
 
 /* fit has its penalty, and s->x, s->y its solution and errors. */
@@ -281,20 +264,20 @@ static fds_status choose_rest(search *s, const fds__cg_stage *fit, fds__cg_stage
     TRY(NEW(squares, d->pairs, err));
     TRY(NEW(s->solutions, MOST * n * WIDTH, err));
     s->count = 0;
-    for (size_t i = sizeof rest_strengths / sizeof *rest_strengths; i > 0; i--)
+    for (size_t i = FDS__LS_RESTS; i > 0; i--)
         if (is_shrunk || i == 1)
-            s->list[s->count++] = (fds__penalty){are_few, rest_strengths[i - 1]};
+            s->list[s->count++] = (fds__penalty){are_few, fds__ls_rests[i - 1]};
     memcpy(s->forms + d->pairs, s->forms, d->pairs * sizeof *s->forms);
-    fds__cg_make_fine(s->many, WIDTH, s->x);
+    fds__cg_make_fine(s->many, WIDTH, s->t, s->x);
     s->stage = rest;
-    make_sides(s, s->y);
+    TRY(make_sides(s, s->y, err));
     for (size_t i = 0; i < n; i++)
         for (size_t c = 0; c < PROBES; c++)
             s->b[i * WIDTH + MR + c] = s->x[i * WIDTH + R + c];
     TRY(try_all(s, try_rest, err));
     size_t reference = s->tried - 1, chosen = reference;
     TRY(fds__cg_forms(rest, d->pairs, s->forms, err));
-    square_errors(s, fit, trace_fit, reference, squares);
+    TRY(square_errors(s, fit, trace_fit, reference, squares, err));
     double own = noise(s, fit, trace_fit, reference, reference, squares), least = INFINITY;
     for (size_t i = s->tried; i-- > 0;) {
         double risk = 2 * noise(s, fit, trace_fit, i, reference, squares) - own;
@@ -341,7 +324,7 @@ static fds_status solve_once(void *context, size_t job, unsigned worker, fds_err
     (void)job, (void)worker;
     memset(o->s->x, 0, o->s->stage->size * WIDTH * sizeof *o->s->x);
     o->s->stage->most = FDS__CG_ITERATIONS;
-    make_sides(o->s, o->game->u);
+    TRY(make_sides(o->s, o->game->u, err));
     TRY(solve(o->s, o->penalty, err));
     return make_errors(o->s, o->game, false, err);
 }
@@ -377,8 +360,8 @@ static fds_status choose_all(search *s, const fds_ls_params *params, sampled *ga
     double score, even;
     s->stage = fit ? fit : rest;
     s->game = game;
-    s->worse = params->adjust == FDS_ADJUST_NONE || are_few ? 1 : 1.25; /* as in ls_choose.c */
-    list_strengths(s, params->adjust, are_few);
+    s->worse = fds__ls_tolerance(s->many->d, params->adjust);
+    list_strengths(s, params->adjust);
     even = even_error(s);
     TRY(choose(s, chosen, &score, err));
     if (surrogate) {
@@ -411,7 +394,7 @@ fds_status fds__cg_choose(const fds__cg *m, const fds_rows *rows, const fds_ls_p
     s.y = s.theta + size;
     s.forms = s.y + pairs * WIDTH;
     fds__cg_probes(m, WIDTH, R, s.r);
-    fds__cg_make_fine(m, WIDTH, s.r);
+    fds__cg_make_fine(m, WIDTH, t, s.r);
     fds_status status = read_sample(&s, rows, &game, err);
     if (status == FDS_OK && params->control)
         status = read_sample(&s, params->control, &surrogate, err);

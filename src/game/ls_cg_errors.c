@@ -20,12 +20,12 @@
 
 /* ---- traces ---- */
 
-/* x (n, width) -> its product with y, over the product of r with itself, averaged over the probes */
-static double ratio(size_t n, size_t width, const double *x, const double *y, const double *r) {
+double fds__cg_ratio(size_t n, size_t width, const double *x, const double *y, const double *r) {
     double sum = 0;
-    for (size_t c = 0; c < FDS__CG_PROBES; c++)
-        sum += cblas_ddot((int)n, x + c, (int)width, y + c, (int)width) /
-               cblas_ddot((int)n, r + c, (int)width, r + c, (int)width);
+    for (size_t c = 0; c < FDS__CG_PROBES; c++) {
+        double own = cblas_ddot((int)n, r + c, (int)width, r + c, (int)width);
+        sum += own > 0 ? cblas_ddot((int)n, x + c, (int)width, y + c, (int)width) / own : 0;
+    }
     return sum / FDS__CG_PROBES;
 }
 
@@ -43,7 +43,7 @@ static fds_status solve_fine(const fds__cg_stage *s, const double *b, size_t wid
     const double tolerance = 1e-2; /* the error of a trace is its square */
     memset(x, 0, s->size * width * sizeof *x);
     TRY(fds__cg_solve(s, b, width, tolerance, t, x, err));
-    fds__cg_make_fine(s->many, width, x);
+    fds__cg_make_fine(s->many, width, t, x);
     return FDS_OK;
 }
 
@@ -58,22 +58,22 @@ fds_status fds__cg_trace(const fds__cg_stage *fit, const fds__cg_stage *rest, fd
     TRY(NEW(u, size, err));
     TRY(NEW(v, size, err));
     fds__cg_probes(m, W, 0, r);
-    fds__cg_make_fine(m, W, r);
+    fds__cg_make_fine(m, W, t, r);
     *out = (fds__cg_traces){0};
     TRY(solve_fine(rest, r, W, t, u, err));
     if (fit) {
         double strength = rest->penalty.ridge + rest->penalty.shrink;
         TRY(solve_fine(fit, r, W, t, of_fit, err));
         TRY(solve_fine(rest, of_fit, W, t, v, err));
-        out->fit = ratio(n, W, of_fit, r, r);
-        out->fit2 = ratio(n, W, of_fit, of_fit, r);
+        out->fit = fds__cg_ratio(n, W, of_fit, r, r);
+        out->fit2 = fds__cg_ratio(n, W, of_fit, of_fit, r);
         cblas_dscal((int)size, strength, v, 1);
     }
-    out->rest = out->u = ratio(n, W, u, r, r);
-    out->uu = ratio(n, W, u, u, r);
-    out->v = ratio(n, W, v, r, r);
-    out->vv = ratio(n, W, v, v, r);
-    out->vu = ratio(n, W, v, u, r);
+    out->rest = out->u = fds__cg_ratio(n, W, u, r, r);
+    out->uu = fds__cg_ratio(n, W, u, u, r);
+    out->v = fds__cg_ratio(n, W, v, r, r);
+    out->vv = fds__cg_ratio(n, W, v, v, r);
+    out->vu = fds__cg_ratio(n, W, v, u, r);
     return FDS_OK;
 }
 
@@ -263,9 +263,11 @@ fds_status fds__cg_errors_create(const fds__cg_stage *fit, const fds__cg_stage *
     TRY(NEW(e->all, pairs, err));
     TRY(NEW(e->groups, pairs * m->groups, err));
     TRY(fds__cg_trace(fit, rest, t, &tr, err));
-    double strength = (fit ? fit : rest)->penalty.shrink;
-    double lost = strength * (fit ? tr.fit : tr.rest);
-    e->lost2 = strength * strength * (fit ? tr.fit2 : tr.uu);
+    const fds__penalty penalty = (fit ? fit : rest)->penalty;
+    double strength = penalty.ridge + penalty.shrink, lost = strength * (fit ? tr.v : tr.u);
+    e->around = fds__design_around(m->d, penalty);
+    e->lost2 = strength * strength * (fit ? tr.vv : tr.uu);
+    e->own_lost2 = lost * lost;
     e->kept = MAX(1 - lost, 0.05); /* as in ls_parts.c */
     coarse_part c = {.fit = fit, .rest = rest};
     fds_status status = coarse_create(&c, err);
@@ -282,22 +284,28 @@ void fds__cg_errors_free(fds__cg_errors *e) {
     fds__free(e->groups);
 }
 
-/* Adds the square of what shrinking probably loses, as ls_columns.c does. work: (n, 3 width) */
-static void add_bias(const fds__cg *m, const fds__cg_errors *e, const double *theta, size_t width,
-                     double *work, double *var) {
-    const size_t size = m->d->players * width;
+/* Adds the square of what shrinking probably loses, as ls_columns.c does. work (3, n, width): its first
+ * part receives what a value loses of its own large deviation. */
+static void add_bias(const fds__cg_errors *e, const double *theta, size_t width, double *work,
+                     double *var) {
+    const size_t size = e->around.players * width;
+    const double kept2 = e->kept * e->kept;
     double *found = work, *variance = work + size, *squares = work + 2 * size;
-    fds__design_group_means(m->d, theta, width, found);
+    fds__design_group_means(&e->around, theta, width, found);
     for (size_t i = 0; i < size; i++)
         squares[i] = (theta[i] - found[i]) * (theta[i] - found[i]);
-    fds__design_group_means(m->d, squares, width, found);
-    fds__design_group_means(m->d, var, width, variance);
-    for (size_t i = 0; i < size; i++)
-        var[i] += e->lost2 * MAX(found[i], (found[i] - variance[i]) / (e->kept * e->kept));
+    fds__design_group_means(&e->around, squares, width, found);
+    fds__design_group_means(&e->around, var, width, variance);
+    for (size_t i = 0; i < size; i++) {
+        double usual = MAX(found[i], (found[i] - variance[i]) / kept2);
+        found[i] = e->own_lost2 * MAX((squares[i] - var[i]) / kept2 - usual, 0);
+        var[i] += e->lost2 * usual;
+    }
 }
 
-void fds__cg_variances(const fds__cg *m, const fds__cg_errors *e, const double *theta, size_t width,
-                       fds__cg_scratch *t, double *pairs, double *var) {
+fds_status fds__cg_variances(const fds__cg *m, const fds__cg_errors *e, const double *theta,
+                             size_t width, fds__cg_scratch *t, double *pairs, double *var,
+                             fds_error *err) {
     const fds__design *d = m->d;
     const size_t n = d->players, g = m->groups;
     double all[FDS__CG_CHUNK] = {0};
@@ -315,12 +323,13 @@ void fds__cg_variances(const fds__cg *m, const fds__cg_errors *e, const double *
             all[c] += each * square;
         }
     }
-    fds__bits_multiply(&m->by_player, m->kernel, t->y, width, t->table, var);
+    TRY(fds__bits_multiply(&m->by_player, m->kernel, t->y, width, t->table, var, err));
     cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, (int)g, (int)width, (int)d->pairs, 1,
                 e->groups, (int)g, pairs, (int)width, 0, t->coarse, (int)width);
     for (size_t i = 0; i < n; i++)
         for (size_t c = 0; c < width; c++)
             var[i * width + c] =
                 MAX(var[i * width + c] + all[c] + t->coarse[m->group_of[i] * width + c], 0);
-    add_bias(m, e, theta, width, t->residual, var);
+    add_bias(e, theta, width, t->residual, var);
+    return FDS_OK;
 }

@@ -71,11 +71,12 @@ static fds_status solve_stage(const fds__cg_stage *stage, const double *b, const
 }
 
 /* u -= D x */
-static void subtract_prediction(const fds__cg_stage *stage, const double *x, size_t width,
-                                chunk *t) {
-    fds__cg_predict(stage, x, width, &t->t, t->t.y);
+static fds_status subtract_prediction(const fds__cg_stage *stage, const double *x, size_t width,
+                                      chunk *t, fds_error *err) {
+    TRY(fds__cg_predict(stage, x, width, &t->t, t->t.y, err));
     for (size_t i = 0; i < stage->many->d->pairs * width; i++)
         t->u[i] -= t->t.y[i];
+    return FDS_OK;
 }
 
 static fds_status solve_chunk(void *context, size_t job, unsigned worker, fds_error *err) {
@@ -87,27 +88,29 @@ static fds_status solve_chunk(void *context, size_t job, unsigned worker, fds_er
                  width = (count + FDS__BITS_TILE - 1) / FDS__BITS_TILE * FDS__BITS_TILE;
     TRY(read_chunk(s, t, worker, column, count, width, err));
     if (s->with_fit) {
-        fds__cg_sum(&s->fit, t->u, width, &t->t, t->b);
+        TRY(fds__cg_sum(&s->fit, t->u, width, &t->t, t->b, err));
         TRY(solve_stage(&s->fit, t->b, t->total, width, &t->t, t->theta, err));
-        subtract_prediction(&s->fit, t->theta, width, t);
+        TRY(subtract_prediction(&s->fit, t->theta, width, t, err));
     }
-    fds__cg_sum(&s->rest, t->u, width, &t->t, t->b);
+    TRY(fds__cg_sum(&s->rest, t->u, width, &t->t, t->b, err));
     TRY(solve_stage(&s->rest, t->b, s->with_fit ? NULL : t->total, width, &t->t, t->rest, err));
-    subtract_prediction(&s->rest, t->rest, width, t);
+    TRY(subtract_prediction(&s->rest, t->rest, width, t, err));
     /* theta is all that depends on single players, then phi */
     for (size_t i = 0; i < n * width; i++)
         t->theta[i] = t->rest[i] + (s->with_fit ? t->theta[i] : 0);
     if (s->errors.scale)
-        fds__cg_variances(&s->many, &s->errors, t->theta, width, &t->t, t->u, t->var);
+        TRY(fds__cg_variances(&s->many, &s->errors, t->theta, width, &t->t, t->u, t->var, err));
     if (s->with_fit) {
         memset(t->b, 0, n * width * sizeof *t->b);
         fds__ls_add_fit(d, t->theta, width, t->b);
         memcpy(t->theta, t->b, n * width * sizeof *t->b);
     }
-    if (s->with_prior) {
+    if (s->with_prior)
         fds__ls_shrink_noise(d, width, t->theta, t->var);
-        fds__ls_add_winners_curse(n, width, t->theta, t->var);
-    }
+    for (size_t i = 0; s->errors.scale && i < n * width; i++)
+        t->var[i] += t->t.residual[i];
+    if (s->with_prior)
+        TRY(fds__ls_add_winners_curse(n, width, t->theta, t->var, err));
     const fds__ls_store store = {
         n, s->rows->columns, s->choice.control, s->params->control_values, s->values, s->standard};
     fds__ls_store_chunk(&store, t->total, t->theta, t->var, width, column, count);
@@ -151,16 +154,19 @@ static fds_status solve(solving *s, const fds__design *d, unsigned threads, fds_
 }
 
 uint64_t fds__ls_cg_memory(uint64_t n, uint64_t f, uint64_t pairs, uint64_t groups,
-                           uint64_t columns, uint64_t workers) {
-    enum { FIRST = FDS__CG_SAMPLE + 2 * FDS__CG_PROBES, STRENGTHS = 11 };
+                           uint64_t columns, bool with_control, uint64_t workers) {
+    enum { FIRST = FDS__CG_SAMPLE + 2 * FDS__CG_PROBES };
     uint64_t q = groups + f - n, width = MIN(columns, (uint64_t)W), jobs = (columns + W - 1) / W;
     width = (width + FDS__BITS_TILE - 1) / FDS__BITS_TILE * FDS__BITS_TILE;
     uint64_t bits = n * pairs / 4;
     uint64_t fixed = pairs * (q + 4) + 2 * (q * q + groups * groups) + FIRST * (pairs + 3 * f);
-    uint64_t choosing = FIRST * (4 * f + 2 * pairs + STRENGTHS * n);
-    uint64_t errors = pairs * (5 + groups);
+    uint64_t surrogate = with_control ? 2 * FIRST * pairs : 0;
+    uint64_t choosing = FIRST * (4 * f + 2 * pairs + FDS__LS_CANDIDATES * n) + surrogate;
+    uint64_t errors = pairs * (5 + groups), traces = 4 * FDS__BITS_TILE * f;
+    uint64_t cross = groups * q + FDS__LS_BLOCK * (q + groups); /* of the coarse part */
     uint64_t each = width * (2 * pairs + 5 * f + 2 * n + 2 * q) + FDS__BITS_TABLE;
-    return bits + sizeof(double) * (fixed + MAX(choosing, errors + MIN(workers, jobs) * each));
+    uint64_t values = errors + MAX(MAX(traces, cross), MIN(workers, jobs) * each);
+    return bits + sizeof(double) * (fixed + MAX(choosing, values));
 }
 
 fds_status fds__ls_cg(const fds__design *d, bool with_prior, const fds_rows *rows,

@@ -13,12 +13,14 @@
 
 static const double fit_strengths[] = {0, 1, 2, 5, 10, 20, 40, 80, 160, 320, 1280};
 static const double ridge_strengths[] = {0.01, 0.1, 1, 3, 10, 30, 100};
-enum { RUNS = 16, RUN = FDS__LS_SAMPLE / RUNS, MOST_STRENGTHS = 11 };
+enum { RUNS = 16, RUN = FDS__LS_SAMPLE / RUNS, MOST_STRENGTHS = FDS__LS_CANDIDATES };
 
 /* Errors of left-out pairs hardly depend on the shrinkage of the fit, but the bias of the greatest
  * values does: the weakest shrinkage is taken whose error is at most this many times the least.
  * With few coalitions noise is the greater danger, and the shrinkage of the least error is taken. */
-static const double tolerance = 1.25;
+double fds__ls_tolerance(const fds__design *d, fds_adjust adjust) {
+    return adjust == FDS_ADJUST_NONE || fds__ls_are_few(d) ? 1 : 1.25;
+}
 
 /* Sums over the pairs of a game or of its surrogate, in one allocation. */
 typedef struct {
@@ -270,7 +272,7 @@ bool fds__ls_are_few(const fds__design *d) {
     return count < 3 * n && !are_all;
 }
 
-static size_t list_candidates(const fds__design *d, fds_adjust adjust, fds__penalty *list) {
+size_t fds__ls_candidates(const fds__design *d, fds_adjust adjust, fds__penalty *list) {
     size_t count = 0;
     if (adjust == FDS_ADJUST_NONE) {
         /* Where whole groups are players, nothing distinguishes their members: share evenly. For
@@ -388,9 +390,9 @@ static fds_status choose_all(search *s, fds__ls_parts *l, const fds_ls_params *p
     fds__penalty list[MOST_STRENGTHS], *chosen = l->with_fit ? &out->fit : &out->rest;
     fds__solver *solver = l->with_fit ? &l->fit : &l->rest;
     double score, even = even_error(s, &first);
-    size_t count = list_candidates(d, params->adjust, list);
-    double worse = params->adjust == FDS_ADJUST_NONE || fds__ls_are_few(d) ? 1 : tolerance;
-    TRY(choose_or_ridge(s, &first, list, count, worse, threads, chosen, solver, &score, err));
+    size_t count = fds__ls_candidates(d, params->adjust, list);
+    TRY(choose_or_ridge(s, &first, list, count, fds__ls_tolerance(d, params->adjust), threads,
+                        chosen, solver, &score, err));
     if (!solver->q)
         return fds__solver_fail(err);
     if (surrogate) {

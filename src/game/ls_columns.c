@@ -13,6 +13,7 @@ typedef struct {
     double *design;                  /* (block, F); the allocation begins here */
     double *u, *uw;                  /* (block, chunk) */
     double *b, *theta;               /* (F, chunk) */
+    double *own;                     /* (n, chunk): in place of b, which is then no longer needed */
     double *rest, *phi, *var, *work; /* (n, chunk) */
     double *total;                   /* (chunk) */
     double *influence;               /* (block, n) */
@@ -26,17 +27,24 @@ typedef struct {
     const fds_ls_params *params;
     double *values, *errors;
     scratch *scratch; /* (workers) */
-    double start_s;
-    size_t blocks; /* of pairs, in all chunks */
+    size_t blocks;    /* of pairs, in all chunks */
     atomic_size_t done;
 } ls;
 
-/* Counts a block of pairs; the calling thread reports it. */
-static fds_status report(ls *l, unsigned worker, fds_error *err) {
-    size_t done = atomic_fetch_add(&l->done, 1) + 1;
-    return worker ? FDS_OK
-                  : fds__report(l->parts->design.events, "least squares", "blocks", done, l->blocks,
-                                l->start_s, err);
+/* Counts a block of pairs. */
+static fds_status report(ls *l, fds_error *err) {
+    atomic_fetch_add(&l->done, 1);
+    return fds__pool_check(err);
+}
+
+/* Tells of blocks, where the pool counts chunks. */
+static bool tell(void *user, const fds_progress *progress) {
+    const ls *l = user;
+    const fds_events *events = l->parts->design.events;
+    fds_progress blocks = *progress;
+    blocks.done = atomic_load(&l->done);
+    blocks.total = l->blocks;
+    return events && events->progress && events->progress(events->user, &blocks);
 }
 
 static fds_status scratch_alloc(const fds__design *d, size_t width, scratch *t, fds_error *err) {
@@ -48,6 +56,7 @@ static fds_status scratch_alloc(const fds__design *d, size_t width, scratch *t, 
     t->u = t->design + block * d->features;
     t->uw = t->u + block * width;
     t->b = t->uw + block * width;
+    t->own = t->b;
     t->theta = t->b + f;
     t->rest = t->theta + f;
     t->phi = t->rest + n;
@@ -85,7 +94,7 @@ static fds_status sum_pairs(ls *l, scratch *t, unsigned worker, size_t column, s
         fds__weigh(t->u, count, width, d->kernel + first, t->uw);
         cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, n, w, (int)count, 1, design, f, t->uw,
                     w, 1, t->rest, w);
-        TRY(report(l, worker, err));
+        TRY(report(l, err));
         if (!l->parts->with_fit)
             continue;
         fds__weigh(t->u, count, width, d->mild + first, t->uw);
@@ -159,33 +168,34 @@ static fds_status sum_errors(ls *l, scratch *t, unsigned worker, size_t column, 
         influence = l->parts->influence ? l->parts->influence + first * d->players : t->influence;
         cblas_dgemm(CblasRowMajor, CblasTrans, CblasNoTrans, n, w, b, 1, influence, n, t->u, w, 1,
                     t->var, w);
-        TRY(report(l, worker, err));
+        TRY(report(l, err));
     }
     return FDS_OK;
 }
 
 /* Adds the square of what shrinking probably loses. Averaged over a group, the squared deviations
- * found are kept^2 times the true ones, plus their variance. */
+ * found are kept^2 times the true ones, plus their variance. A value whose own deviation is larger than
+ * that average loses more of its own: t->own, which must not draw it closer to the mean. */
 static void add_bias(const ls *l, scratch *t, size_t width) {
-    const fds__design *d = &l->parts->design;
-    size_t size = d->players * width;
-    if (!l->parts->bias)
+    const fds__ls_parts *parts = l->parts;
+    const fds__design d = fds__design_around(&parts->design, fds__ls_penalty(parts));
+    size_t n = d.players;
+    if (!parts->bias)
         return;
-    int n = (int)d->players, w = (int)width;
-    double *found = t->work, *variance = t->rest; /* t->rest is no longer needed */
-    fds__design_group_means(d, t->theta, width, found);
-    for (size_t i = 0; i < size; i++) {
-        double off = t->theta[i] - found[i];
-        t->rest[i] = off * off;
-    }
-    fds__design_group_means(d, t->rest, width, found);
-    fds__design_group_means(d, t->var, width, variance);
-    for (size_t i = 0; i < size; i++) {
-        double kept = l->parts->kept[i / width];
+    double *found = t->work, *squares = t->rest,
+           *variance = t->own; /* t->rest is no longer needed */
+    fds__design_group_means(&d, t->theta, width, found);
+    for (size_t i = 0; i < n * width; i++)
+        squares[i] = (t->theta[i] - found[i]) * (t->theta[i] - found[i]);
+    fds__design_group_means(&d, squares, width, found);
+    fds__design_group_means(&d, t->var, width, variance);
+    for (size_t i = 0; i < n * width; i++) {
+        double kept = parts->kept[i / width], of_own = parts->bias[i / width * (n + 1)];
         found[i] = MAX(found[i], (found[i] - variance[i]) / (kept * kept));
+        t->own[i] = of_own * MAX((squares[i] - t->var[i]) / (kept * kept) - found[i], 0);
     }
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, w, n, 1, l->parts->bias, n, found, w,
-                1, t->var, w);
+    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)n, (int)width, (int)n, 1,
+                parts->bias, (int)n, found, (int)width, 1, t->var, (int)width);
 }
 
 /* Divides the value of each group that is one player evenly among its members. */
@@ -237,10 +247,12 @@ static fds_status solve_chunk(void *context, size_t job, unsigned worker, fds_er
     double *var = d->wholes ? t->members + d->real * width : t->var;
     if (d->wholes)
         divide_groups(d, t, width, phi, var);
-    if (l->parts->with_prior) {
+    if (l->parts->with_prior)
         fds__ls_shrink_noise(d, width, phi, var);
-        fds__ls_add_winners_curse(d->real, width, phi, var);
-    }
+    for (size_t i = 0; l->parts->bias && i < d->players * width; i++)
+        var[i] += t->own[i];
+    if (l->parts->with_prior)
+        TRY(fds__ls_add_winners_curse(d->real, width, phi, var, err));
     const fds__ls_store store = {
         d->real,   l->rows->columns, l->parts->choice.control, l->params->control_values,
         l->values, l->errors};
@@ -259,18 +271,16 @@ fds_status fds__ls_columns(const fds__ls_parts *parts, const fds_rows *rows,
             .params = params,
             .values = values,
             .errors = errors,
-            .start_s = fds__now_s(),
             .blocks = jobs * blocks * (errors || parts->with_prior ? 2 : 1)};
+    const fds_events events = {.progress = tell, .user = &l};
     TRY(NEW(l.scratch, workers, err));
     fds_status status = FDS_OK;
     for (unsigned i = 0; i < workers && status == FDS_OK; i++)
         status =
             scratch_alloc(&parts->design, MIN(columns, (size_t)FDS__LS_CHUNK), &l.scratch[i], err);
     if (status == FDS_OK)
-        status = fds__pool_run(threads, jobs, solve_chunk, &l, "", "", NULL, err);
-    if (status == FDS_OK)
-        status = fds__report(parts->design.events, "least squares", "blocks", l.blocks, l.blocks,
-                             l.start_s, err);
+        status =
+            fds__pool_run(threads, jobs, solve_chunk, &l, "least squares", "blocks", &events, err);
     for (unsigned i = 0; i < workers; i++)
         fds__free(l.scratch[i].design);
     fds__free(l.scratch);

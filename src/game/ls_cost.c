@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0
  * How long least squares will take: the operations of each stage, counted, over what this processor
- * does in a second, measured on small products in a tenth of a second. */
+ * does in a second, measured on small products in a twentieth of a second. */
 #include "game/ls_cg.h"
 
 #include <cblas.h>
@@ -46,8 +46,8 @@ static fds_status measure_bits(size_t pairs, size_t players, double *rate, fds_e
     const fds__bits matrix = {rows, columns, bits};
     double *table = x + (rows + columns) * FDS__BITS_TILE, start_s = fds__now_s();
     do {
-        fds__bits_multiply(&matrix, FDS__ISA_PICK(set, fds__bits), x, FDS__BITS_TILE, table,
-                           x + columns * FDS__BITS_TILE);
+        TRY(fds__bits_multiply(&matrix, FDS__ISA_PICK(set, fds__bits), x, FDS__BITS_TILE, table,
+                               x + columns * FDS__BITS_TILE, err));
         times++;
     } while (fds__now_s() - start_s < TRY_S);
     *rate = (double)rows * (double)columns * (double)times / (fds__now_s() - start_s);
@@ -105,12 +105,12 @@ fds_status fds__ls_seconds(const fds_plan *plan, const fds_ls_params *params, si
     double workers = threads ? threads : fds_processors();
     size_t f;
     TRY(fds__design_count(plan, groups, fds__ls_with_fit(params->adjust), &f, err));
+    bool is_many = fds__ls_is_many(plan, groups, f, columns);
     fds__blas_begin();
-    fds_status status = fds__ls_is_many(f, (size_t)pairs, columns)
-                            ? cg_seconds(n, pairs, (double)columns, workers, seconds, err)
-                            : measure_products(&rate, err);
+    fds_status status = is_many ? cg_seconds(n, pairs, (double)columns, workers, seconds, err)
+                                : measure_products(&rate, err);
     fds__blas_end();
-    if (status == FDS_OK && !fds__ls_is_many(f, (size_t)pairs, columns))
+    if (status == FDS_OK && !is_many)
         *seconds =
             direct_operations(n, (double)f, pairs, (double)columns, params->adjust, workers) / rate;
     return status;

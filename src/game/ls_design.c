@@ -53,6 +53,11 @@ fds_status fds__design_count(const fds_plan *plan, const fds_groups *groups, boo
     const fds_groups *wholes = fds__design_wholes(plan, groups);
     size_t players = wholes ? fds_groups_count(wholes) : fds_plan_players(plan);
     *features = players + (with_steps ? make_steps(players, groups, NULL) : 0);
+    if (wholes && players > FDS__LS_MOST_DIRECT)
+        return fds__fail(err, FDS_ERR_LIMIT,
+                         "least squares with %zu whole groups as players, at most %d are possible; "
+                         "make fewer groups",
+                         players, FDS__LS_MOST_DIRECT);
     size_t coarse = *features - players + (groups ? fds_groups_count(groups) : 1);
     if (*features > FDS__LS_MOST_DIRECT && coarse > FDS__LS_MOST_COARSE)
         return fds__fail(err, FDS_ERR_LIMIT,

@@ -8,7 +8,8 @@
  * variances explain. A value far from the mean, in a group of large spread, stays as it is. The
  * new variance is f times the old one, plus the share of the mean's own. It is computed with a
  * tau^2 that is larger by three quarters of its own standard error: a spread that is too small
- * by chance would promise too much.
+ * by chance would promise too much. A value farther from the mean than tau^2 and its variance explain
+ * loses (1 - f) of a deviation that is probably real: the square of that is added.
  *
  * The greatest value of a column suffers from the winner's curse: among values that their errors
  * cannot tell apart, the greatest is the one with the luckiest error. How large that error is
@@ -40,12 +41,13 @@ static void shrink_group(const uint32_t *members, size_t count, size_t width, si
         size_t at = (members ? members[k] : k) * width + c;
         if (var[at] == 0)
             continue;
-        double kept = careful / (careful + var[at]);
-        double value = mean + spread / (spread + var[at]) * (phi[at] - mean);
+        double kept = careful / (careful + var[at]), moves = var[at] / (spread + var[at]);
+        double off = phi[at] - mean, value = phi[at] - moves * off;
+        double excess = MAX(off * off - var[at] - careful, 0.0);
         lost += phi[at] - value;
         moved++;
         phi[at] = value;
-        var[at] *= kept + (1 - kept) / (double)count;
+        var[at] = var[at] * (kept + (1 - kept) / (double)count) + moves * moves * excess;
     }
     for (size_t k = 0; k < count; k++) {
         size_t at = (members ? members[k] : k) * width + c;
@@ -93,7 +95,8 @@ static double expected_luck(const double *phi, const double *var, size_t players
     return all > 0 ? sum / all : 0;
 }
 
-void fds__ls_add_winners_curse(size_t players, size_t width, const double *phi, double *var) {
+fds_status fds__ls_add_winners_curse(size_t players, size_t width, const double *phi, double *var,
+                                     fds_error *err) {
     for (size_t c = 0; c < width; c++) {
         size_t top = 0;
         for (size_t k = 1; k < players; k++)
@@ -101,5 +104,7 @@ void fds__ls_add_winners_curse(size_t players, size_t width, const double *phi, 
                 top = k;
         double luck = expected_luck(phi + c, var + c, players, width, top);
         var[top * width + c] += luck * luck;
+        TRY(fds__pool_check(err));
     }
+    return FDS_OK;
 }

@@ -23,16 +23,30 @@ void fds__ls_add_fit(const fds__design *d, const double *theta, size_t width, do
     }
 }
 
+/* c (rows, size) = plus c + times a b, with a (rows, inner) and b (inner, size), in blocks of rows that take a
+ * fraction of a second each */
+static fds_status multiply(const fds__design *d, size_t rows, size_t size, size_t inner,
+                           double times, const double *a, const double *b, double plus, double *c,
+                           fds_error *err) {
+    const size_t most = ((size_t)1 << 32) / size / inner, block = MIN(MAX(most, (size_t)16), rows);
+    const double start_s = fds__now_s();
+    for (size_t at = 0; at < rows; at += block) {
+        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, (int)MIN(rows - at, block),
+                    (int)size, (int)inner, times, a + at * inner, (int)inner, b, (int)size, plus,
+                    c + at * size, (int)size);
+        TRY(fds__report(d->events, "leverage", "rows", MIN(at + block, rows), rows, start_s, err));
+    }
+    return FDS_OK;
+}
+
 /* from_fit = (P - rest.q cross) fit.q, by which a pair influences the values through the fit; inner
  * (n, F) = cross fit.q. */
 static fds_status make_influence(fds__ls_parts *l, const double *inner, fds_error *err) {
     const fds__design *d = &l->design;
-    int n = (int)d->players, f = (int)d->features;
-    TRY(NEW(l->from_fit, d->players * d->features, err));
-    fds__ls_add_fit(d, l->fit.q, d->features, l->from_fit);
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, f, n, -1, l->rest.q, n, inner, f, 1,
-                l->from_fit, f);
-    return FDS_OK;
+    const size_t n = d->players, f = d->features;
+    TRY(NEW(l->from_fit, n * f, err));
+    fds__ls_add_fit(d, l->fit.q, f, l->from_fit);
+    return multiply(d, n, f, n, -1, l->rest.q, inner, 1, l->from_fit, err);
 }
 
 /* Sets kept to 1 - c for each player, where lost (n, n), the share of each true deviation that each
@@ -52,30 +66,47 @@ static void measure_kept(const fds__design *d, const double *lost, double *own, 
     }
 }
 
-/* Shrinking loses strength * (values of solver.q) (I - group means) of the true deviations. */
+fds__design fds__design_around(const fds__design *d, fds__penalty penalty) {
+    fds__design around = *d;
+    if (penalty.ridge > 0) {
+        around.groups = NULL;
+        around.group_count = 1;
+    }
+    return around;
+}
+
+/* lost (n, n) += strength (I - group means) x; means: scratch (n, n) */
+static void add_lost(const fds__design *d, double strength, const double *x, double *means,
+                     double *lost) {
+    const size_t n = d->players;
+    fds__design_group_means(d, x, n, means);
+    for (size_t i = 0; i < n * n; i++)
+        lost[i] += strength * (x[i] - means[i]);
+}
+
+/* The equations are H theta = b with H - penalty for b's expectation, so the values lack the penalty's
+ * product with what they make of b: from_fit, or rest.q. */
 static fds_status make_bias(fds__ls_parts *l, fds_error *err) {
-    const fds__design *d = &l->design;
-    const fds__solver *solver = l->with_fit ? &l->fit : &l->rest;
-    const size_t n = d->players, f = solver->size;
+    const fds__design *d = &l->design, around = fds__design_around(d, fds__ls_penalty(l));
+    const fds__penalty penalty = fds__ls_penalty(l);
+    const size_t n = d->players, f = l->with_fit ? d->features : n;
     const double start_s = fds__now_s();
-    double strength = l->with_fit ? l->choice.fit.shrink : l->choice.rest.shrink;
-    OWNED double *all = NULL, *transposed = NULL, *means = NULL; /* (n, f), (f, n), (n, n) */
-    TRY(NEW(all, n * f, err));
+    OWNED double *transposed = NULL, *lost = NULL; /* (f, n), (n, n) */
+    if (penalty.ridge == 0 && penalty.shrink == 0)
+        return FDS_OK;
     TRY(NEW(transposed, f * n, err));
-    TRY(NEW(means, n * n, err));
+    TRY(NEW(lost, n * n, err));
     TRY(NEW(l->bias, n * n, err));
     TRY(NEW(l->kept, n, err));
-    if (l->with_fit)
-        fds__ls_add_fit(d, solver->q, solver->size, all);
-    else
-        memcpy(all, solver->q, n * n * sizeof *all);
-    fds__transpose(all, n, f, transposed);
+    fds__transpose(l->with_fit ? l->from_fit : l->rest.q, n, f, transposed);
     TRY(fds__design_report(d, "leverage", d->pairs, start_s, err));
-    fds__design_group_means(d, transposed, n, means);
-    for (size_t i = 0; i < n * n; i++)
-        means[i] = strength * (transposed[i] - means[i]);
-    fds__transpose(means, n, n, l->bias);
-    measure_kept(d, l->bias, all, l->kept);
+    if (penalty.shrink > 0)
+        add_lost(d, penalty.shrink, transposed, l->bias, lost);
+    if (penalty.ridge > 0)
+        add_lost(&around, penalty.ridge, transposed, l->bias, lost);
+    TRY(fds__design_report(d, "leverage", d->pairs, start_s, err));
+    fds__transpose(lost, n, n, l->bias);
+    measure_kept(&around, l->bias, transposed, l->kept);
     for (size_t i = 0; i < n * n; i++)
         l->bias[i] *= l->bias[i];
     return FDS_OK;
@@ -118,8 +149,9 @@ fds_status fds__ls_parts_begin(const fds_plan *plan, const fds_ls_params *params
     l->with_fit = fds__ls_with_fit(params->adjust);
     TRY(fds__design_create(plan, fds__ls_groups(plan, params), l->with_fit, events, &l->design,
                            err));
-    /* with fewer pairs, standard errors say too little */
-    l->with_prior = (params->adjust == FDS_ADJUST_SHRINK || params->adjust == FDS_ADJUST_COUNTS) &&
+    /* with fewer pairs, standard errors say too little; members of a group that is one player are alike */
+    l->with_prior = !l->design.wholes &&
+                    (params->adjust == FDS_ADJUST_SHRINK || params->adjust == FDS_ADJUST_COUNTS) &&
                     l->design.pairs >= 2 * l->design.real;
     return FDS_OK;
 }
@@ -134,19 +166,22 @@ fds_status fds__ls_parts_solve(fds__ls_parts *l, fds_error *err) {
                                           l->choice.rest, &l->rest, err);
 }
 
-fds_status fds__ls_parts_errors(fds__ls_parts *l, fds_error *err) {
+static fds_status make_jackknife(fds__ls_parts *l, fds_error *err) {
     const fds__design *d = &l->design;
-    const int n = (int)d->players, f = (int)d->features;
+    const size_t n = d->players, f = d->features;
     OWNED double *inner = NULL;
-    if (l->with_fit) {
-        TRY(NEW(inner, d->players * d->features, err));
-        cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, n, f, f, 1, l->gram.cross, f,
-                    l->fit.q, f, 0, inner, f);
-    }
+    if (!l->with_fit)
+        return make_leverage(l, NULL, err);
+    TRY(NEW(inner, n * f, err));
+    TRY(multiply(d, n, f, f, 1, l->gram.cross, l->fit.q, 0, inner, err));
     TRY(make_leverage(l, inner, err));
-    if (!d->wholes) /* members of a group that is one player have no deviations to lose */
-        TRY(make_bias(l, err));
-    return l->with_fit ? make_influence(l, inner, err) : FDS_OK;
+    return make_influence(l, inner, err);
+}
+
+fds_status fds__ls_parts_errors(fds__ls_parts *l, fds_error *err) {
+    TRY(make_jackknife(l, err));
+    /* members of a group that is one player have no deviations to lose */
+    return l->design.wholes ? FDS_OK : make_bias(l, err);
 }
 
 void fds__ls_influence(const fds__ls_parts *l, size_t first, size_t count, double *rows,

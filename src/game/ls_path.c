@@ -82,10 +82,19 @@ static void fold(const fds__path *p, const double *x, size_t row, size_t column,
     }
 }
 
+static fds_status report(const fds__path *p, size_t done, double start_s, fds_error *err) {
+    return fds__report(p->design->events, "shrinkage", "unknowns", done, 3 * (p->size - p->coarse),
+                       start_s, err);
+}
+
 /* out = the basis times the transpose of x (size, size) */
-static void fold_matrix(const fds__path *p, const double *x, double *out) {
-    for (size_t c = 0; c < p->size; c += COLUMNS)
+static fds_status fold_matrix(const fds__path *p, const double *x, double start_s, double *out,
+                              fds_error *err) {
+    for (size_t c = 0; c < p->size; c += COLUMNS) {
         fold(p, x, 1, p->size, c, MIN(p->size - c, (size_t)COLUMNS), p->size, out);
+        TRY(report(p, 0, start_s, err));
+    }
+    return FDS_OK;
 }
 
 /* x (rows, count), rows at a distance of stride: Q'x for is_left, else x Q. */
@@ -109,11 +118,6 @@ static fds_status multiply_q(const fds__path *p, bool is_left, size_t count, dou
 }
 
 /* ---- the factorisation ---- */
-
-static fds_status report(const fds__path *p, size_t done, double start_s, fds_error *err) {
-    return fds__report(p->design->events, "shrinkage", "unknowns", done, 3 * (p->size - p->coarse),
-                       start_s, err);
-}
 
 /* U in place of E, G in place of C, B - G'G in place of B; triangles are the upper ones by rows. */
 static fds_status eliminate(fds__path *p, double start_s, fds_error *err) {
@@ -194,8 +198,8 @@ fds_status fds__path_create(const fds__design *d, const double *h, size_t size, 
     place_features(out);
     memcpy(out->matrix, h, size * size * sizeof *h);
     fds__solver_penalise(d, fixed, size, out->matrix);
-    fold_matrix(out, out->matrix, turned);
-    fold_matrix(out, turned, out->matrix);
+    TRY(fold_matrix(out, out->matrix, start_s, turned, err));
+    TRY(fold_matrix(out, turned, start_s, out->matrix, err));
     for (size_t i = 0; i < size; i++)
         out->trace += out->matrix[i * (size + 1)];
     TRY(eliminate(out, start_s, err));

@@ -21,8 +21,7 @@
 #include <math.h>
 #include <string.h>
 
-static const double strengths[] = {0, 10, 30, 100, 300, 1000};
-enum { STRENGTHS = sizeof strengths / sizeof *strengths };
+const double fds__ls_rests[FDS__LS_RESTS] = {0, 10, 30, 100, 300, 1000};
 
 /* For L pairs and C columns of the sample; all but squares in the basis of path. */
 typedef struct {
@@ -35,7 +34,7 @@ typedef struct {
     double *influence;   /* (n, L): a_0 */
     double *squares;     /* (L): e_i^2, summed over the columns; for all pairs of its size */
     double start_s;
-    double risks[STRENGTHS];
+    double risks[FDS__LS_RESTS];
 } search;
 
 /* Between two products; their number is small. */
@@ -139,7 +138,7 @@ static fds_status estimate_risk(void *context, size_t job, unsigned worker, fds_
     (void)worker;
     TRY(NEW(influence, n * pairs, err));
     TRY(NEW(phi, n * columns, err));
-    TRY(apply(s, strengths[job], influence, phi, err));
+    TRY(apply(s, fds__ls_rests[job], influence, phi, err));
     double distance = 0, noise = 0;
     for (size_t i = 0; i < n * columns; i++)
         distance += (phi[i] - s->plain[i]) * (phi[i] - s->plain[i]);
@@ -186,12 +185,12 @@ static fds_status choose_strength(const fds__ls_rest *rest, double ridge, unsign
     if (status == FDS_OK)
         status = prepare(&s, threads, err);
     if (status == FDS_OK)
-        status = fds__pool_run(threads, STRENGTHS, estimate_risk, &s, "shrinkage", "strengths",
+        status = fds__pool_run(threads, FDS__LS_RESTS, estimate_risk, &s, "shrinkage", "strengths",
                                d->events, err);
     size_t best = 0;
-    for (size_t i = 1; i < STRENGTHS; i++)
+    for (size_t i = 1; i < FDS__LS_RESTS; i++)
         best = s.risks[i] < s.risks[best] ? i : best;
-    *strength = strengths[best];
+    *strength = fds__ls_rests[best];
     fds__free(s.rows);
     fds__path_free(&path);
     return status;

@@ -261,14 +261,6 @@ static fds_status solve_exactly(const job *j, const played *p, double *values, f
     return status;
 }
 
-static void warn_of_ridge(const job *j, const played *p) {
-    if (p->report.ridge > 0)
-        fds__log(j->events, FDS_LOG_WARNING,
-                 "%zu coalitions are few for %zu players: least squares needed a ridge (%g), which "
-                 "shrinks the values and makes their standard errors too small",
-                 p->rows, p->players, p->report.ridge);
-}
-
 static fds_status solve_squares(const job *j, played *p, double *values, double *errors,
                                 fds_error *err) {
     const fds_ls_params ls = {.adjust = FDS_ADJUST_NONE};
@@ -288,7 +280,7 @@ static fds_status solve_squares(const job *j, played *p, double *values, double 
                                           errors, &p->report, j->events, err);
     fds_plan_free(plan);
     if (status == FDS_OK)
-        warn_of_ridge(j, p);
+        fds__ls_warn(&p->report, p->rows, p->players, j->events);
     return status;
 }
 

@@ -362,15 +362,6 @@ static fds_status solve(job *j, const uint32_t *labels, bool is_mean, size_t cou
     return FDS_OK;
 }
 
-static void warn_of_ridge(const job *j) {
-    if (j->report.ridge > 0)
-        fds__log(j->events, FDS_LOG_WARNING,
-                 "%zu coalitions are few for %zu players: least squares needed a ridge (%g), which "
-                 "shrinks the values and makes their standard errors too small; use more "
-                 "coalitions",
-                 fds_plan_rows(j->plan) - 2, players(j), j->report.ridge);
-}
-
 /* ---- the result ---- */
 
 static json_t *json_fit(const job *j) {
@@ -529,7 +520,7 @@ static fds_status run(job *j, const char *table, fds_result **out, fds_error *er
         TRY(is_last_round(j, *out, &is_last, err));
     }
     if (!j->is_exact)
-        warn_of_ridge(j);
+        fds__ls_warn(&j->report, fds_plan_rows(j->plan) - 2, players(j), j->events);
     return FDS_OK;
 }
 

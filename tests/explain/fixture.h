@@ -144,7 +144,7 @@ static inline void task_free(task *t) {
 
 /* The problem of a task, until the next call. Its memory is not the library's. */
 static inline const fds_problem *problem_of(const task *t) {
-    static uint32_t labels[PLAYERS], samples[SAMPLES], inputs[INPUTS];
+    static uint32_t labels[SAMPLES], samples[SAMPLES], inputs[INPUTS];
     static fds_problem p;
     bool is_owned[SAMPLES] = {false};
     memcpy(inputs, t->inputs, sizeof inputs);

@@ -458,7 +458,7 @@ static void a_fit_stopped_many_times_ends_with_the_same_bits(void **state) {
     t.events = (fds_events){.progress = stop, .user = &s};
     do {
         /* beyond the least squares of the values, which are then kept; later beyond those of the check */
-        s = (stopper){.stop_at = (times ? 60 : 100) + times % 5};
+        s = (stopper){.stop_at = (times ? 80 : 130) + times % 5};
         status = try_fit(&t, scratch_path("run"), NULL, &err);
         assert_true(status == FDS_OK || status == FDS_ERR_CANCELLED);
     } while (status != FDS_OK && ++times < 1000);

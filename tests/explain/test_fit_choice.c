@@ -124,6 +124,58 @@ static void few_coalitions_take_the_probe(void **state) {
     task_free(&t);
 }
 
+typedef struct {
+    const char *words;
+    size_t count;
+} warned;
+
+static void count_warnings(void *user, fds_log_level level, const char *text) {
+    warned *w = user;
+    w->count += level == FDS_LOG_WARNING && strstr(text, w->words);
+}
+
+/* A ridge shrinks values, of which errors of least squares say too little; those of a probe are
+ * calibrated. */
+static void least_squares_with_a_ridge_do_not_answer(void **state) {
+    (void)state;
+    enum { MANY = 33 };
+    static const uint32_t group_of[MANY];
+    task t = choosing_task();
+    fds_error err;
+    fds_players_free(t.players);
+    fds_groups_free(t.groups);
+    expect_ok(fds_players_points(t.train, NULL, MANY, &t.players, &err), &err);
+    expect_ok(fds_groups_create(group_of, MANY, NULL, &t.groups, &err), &err);
+    for (uint32_t i = 0; i < t.input_count; i++)
+        t.inputs[i] = MANY + i;
+    t.params.model = "fc:64,relu,fc:classes";
+    t.input_count = 12;
+    t.params.coalitions = 300;
+    t.params.answer_ms = 0.0068;
+    fds__fit_report report = fit(&t, scratch_path("run"));
+    print_message("# %s\n", report.reason);
+    assert_true(report.choice.is_measured && report.choice.strengths.ridge > 0);
+    assert_true(report.choice.bank < report.choice.probe && !report.choice.is_bank);
+    expect_in(report.reason, "needed a ridge");
+    fds_run *run = open_run(scratch_path("run"));
+    expect_in(fds__run_error_source(run, FDS__ANSWERER_EXPLAINER), "calibrated");
+    fds_run_free(run);
+    task_free(&t);
+}
+
+static void values_with_a_ridge_are_warned_of(void **state) {
+    (void)state;
+    warned w = {"needed a ridge", 0};
+    task t = task_make("afds");
+    t.events = (fds_events){.log = count_warnings, .user = &w};
+    fit(&t, scratch_path("enough"));
+    assert_int_equal(w.count, 0);
+    t.params.coalitions = 40; /* fewer than three per player */
+    fit(&t, scratch_path("few"));
+    assert_int_equal(w.count, 1);
+    task_free(&t);
+}
+
 static void the_reason_has_both_numbers(void **state) {
     (void)state;
     char numbers[80];
@@ -237,6 +289,8 @@ int main(void) {
         IN_SCRATCH(it_answers_as_a_fit_of_so_many_coalitions),
         IN_SCRATCH(only_the_first_sub_models_are_kept),
         IN_SCRATCH(few_coalitions_take_the_probe),
+        IN_SCRATCH(least_squares_with_a_ridge_do_not_answer),
+        IN_SCRATCH(values_with_a_ridge_are_warned_of),
         IN_SCRATCH(the_reason_has_both_numbers),
         IN_SCRATCH(a_stopped_fit_ends_with_the_same_choice_and_bits),
         IN_SCRATCH(a_choice_survives_failures),

@@ -107,6 +107,34 @@ static void data_without_providers_is_one_player(void **state) {
     task_free(&t);
 }
 
+static void data_that_has_changed_is_read_again(void **state) {
+    (void)state;
+    task t = newcomer_task();
+    const char *folder = write_copies(&t);
+    const fds__new_players *who;
+    fds_error err;
+    t.params.explainer_epochs = 2;
+    fit(&t, scratch_path("run"));
+    fds_run *run = open_run(scratch_path("run"));
+    expect_ok(run_new_players(run, folder, false, NULL, &who, &err), &err);
+    assert_int_equal(who->count, PLAYERS);
+    const double *before = who->h;
+    expect_ok(run_new_players(run, folder, false, NULL, &who, &err), &err);
+    assert_ptr_equal(who->h, before); /* nothing has changed */
+    assert_int_equal(remove(in_run(folder, "provider.npy")), 0);
+    expect_ok(run_new_players(run, folder, false, NULL, &who, &err), &err);
+    assert_int_equal(who->count, 1);
+    int64_t labels[PLAYERS] = {1};
+    uint32_t label = who->labels[0];
+    for (size_t i = 0; i < PLAYERS; i++)
+        labels[i] = label == 1 ? 2 : 1;
+    write_npy(in_run(folder, "y.npy"), "<i8", "16,", labels, sizeof labels);
+    expect_ok(run_new_players(run, folder, false, NULL, &who, &err), &err);
+    assert_int_equal(who->labels[0], labels[0]);
+    fds_run_free(run);
+    task_free(&t);
+}
+
 static void questions_without_an_answer_are_refused(void **state) {
     (void)state;
     task t = newcomer_task();
@@ -190,6 +218,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         IN_SCRATCH(copies_of_old_players_get_about_their_values),
         IN_SCRATCH(data_without_providers_is_one_player),
+        IN_SCRATCH(data_that_has_changed_is_read_again),
         IN_SCRATCH(questions_without_an_answer_are_refused),
         IN_SCRATCH(files_that_lie_are_refused),
     };

@@ -313,31 +313,33 @@ static void find_lost(problem *p, real lost[N][N]) {
     }
 }
 
-/* Mean over j's group of the squared deviation of values from their group's mean. */
+/* The squared deviation of j's value from its group's mean. */
 static real squared_deviation(const fds_groups *groups, const real *values, size_t j) {
     const uint32_t *members;
     size_t count = fds_groups_members(groups, fds_groups_of(groups, j), &members);
-    real mean = 0, square = 0;
+    real off = values[j];
     for (size_t k = 0; k < count; k++)
-        mean += values[members[k]] / (real)count;
-    for (size_t k = 0; k < count; k++)
-        square += (values[members[k]] - mean) * (values[members[k]] - mean) / (real)count;
-    return square;
+        off -= values[members[k]] / (real)count;
+    return off * off;
 }
 
-/* The mean square of the true deviations in j's group by the method of moments: that of those found
- * is what is kept of it, and their variance. At least as much as was found. */
+/* The square of j's true deviation by the method of moments: that of those found in its group is what is
+ * kept of it, and their variance. At least as much as was found. own: what j's own says more. */
 static real true_deviation(const fds_groups *groups, const real *values, const real *errors,
-                           real lost[N][N], size_t j) {
+                           real lost[N][N], size_t j, real *own) {
     const uint32_t *members;
     size_t count = fds_groups_members(groups, fds_groups_of(groups, j), &members);
-    real found = squared_deviation(groups, values, j), variance = 0, gone = 0;
+    real found = 0, variance = 0, gone = 0;
     for (size_t k = 0; k < count; k++) {
+        found += squared_deviation(groups, values, members[k]) / (real)count;
         variance += errors[members[k]] * errors[members[k]] / (real)count;
         gone += lost[members[k]][members[k]] / (real)(count - 1);
     }
     real kept = fmaxl(1 - gone, 0.05L);
-    return fmaxl(found, (found - variance) / (kept * kept));
+    real usual = fmaxl(found, (found - variance) / (kept * kept));
+    real square = squared_deviation(groups, values, j) - errors[j] * errors[j];
+    *own = fmaxl(square / (kept * kept) - usual, 0);
+    return usual;
 }
 
 /* The greatest value has a larger error than the jackknife's: test_ls_noise.c. */
@@ -348,33 +350,67 @@ static bool is_greatest(const double *values, size_t i) {
     return true;
 }
 
-/* The values are those of the strength that the report tells; the squared errors are the
- * jackknife's and what the penalty would take of the true deviations. */
-static void check_shrunk(subject *s) {
+/* The values are those of the strengths that the report tells; the squared errors are the
+ * jackknife's and what the penalty would take of the true deviations. Returns how many values have more
+ * than their group's. */
+static size_t check_penalised(subject *s, fds_adjust adjust, fds_ls_report *report) {
     double got[N], errors[N];
-    real theta[N], wanted[N], lost[N][N];
-    fds_ls_params params = {.adjust = FDS_ADJUST_SHRINK, .groups = s->groups};
-    fds_ls_report report = solve_array(s->plan, &s->game, &params, got, errors);
-    assert_true(report.shrink_rest == 0);
+    real theta[N], wanted[N], lost[N][N], own;
+    size_t count = 0;
+    fds_ls_params params = {.adjust = adjust, .groups = s->groups};
+    *report = solve_array(s->plan, &s->game, &params, got, errors);
+    assert_true(report->shrink_rest == 0);
+    fds_groups *around = groups_in_turn(N, report->ridge > 0 ? 1 : COUNT_OF_GROUPS);
     problem p = make_problem(s->plan, &s->game, COLUMN, 0);
-    set_penalty(&p, s->groups, N, report.shrink, report.ridge);
+    set_penalty(&p, s->groups, N, report->shrink, report->ridge);
     reference_solve(&p, NONE, theta);
     jackknife(&p, wanted);
     find_lost(&p, lost);
     for (size_t i = 0; i < N; i++) {
         real square = wanted[i] * wanted[i];
-        for (size_t j = 0; j < N; j++)
-            square += lost[i][j] * lost[i][j] * true_deviation(s->groups, theta, wanted, lost, j);
+        for (size_t j = 0; j < N; j++) {
+            real usual = true_deviation(around, theta, wanted, lost, j, &own);
+            square += lost[i][j] * lost[i][j] * (usual + (i == j ? own : 0));
+            count += i == j && own > 0 && lost[i][i] > 0.01;
+        }
         assert_true(fabs(got[i] - (double)theta[i]) <= 1e-9);
         double ratio = errors[i] / (double)sqrtl(square);
         assert_true(is_greatest(got, i) ? ratio >= 1 - 1e-6 : fabs(ratio - 1) <= 1e-6);
     }
     problem_free(&p);
+    fds_groups_free(around);
+    return count;
+}
+
+static void check_shrunk(subject *s) {
+    fds_ls_report report;
+    check_penalised(s, FDS_ADJUST_SHRINK, &report);
 }
 
 static void shrunk_values_and_errors_are_those_of_the_penalty_told(void **state) {
     (void)state;
     each_subject(check_shrunk);
+}
+
+/* Where something is shrunk: else leaving out one of so few pairs may leave no unique solution. */
+static void errors_of_few_coalitions_say_what_shrinking_takes_from_each_value(void **state) {
+    (void)state;
+    for (int adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_SHRINK; adjust++) {
+        size_t count = 0;
+        for (uint64_t seed = 0; seed < 8; seed++) {
+            fds_ls_report report;
+            subject s = make_subject(FDS_SAMPLER_LEVERAGE, 26, seed);
+            double got[N];
+            fds_ls_params params = {.adjust = (fds_adjust)adjust, .groups = s.groups};
+            report = solve_array(s.plan, &s.game, &params, got, NULL);
+            assert_true((report.ridge > 0) == (adjust == FDS_ADJUST_NONE));
+            if (report.ridge > 0 || report.shrink > 0)
+                count += check_penalised(&s, (fds_adjust)adjust, &report);
+            subject_free(&s);
+        }
+        print_message("# %s: %zu large deviations\n", adjust_names[adjust], count);
+        assert_true(count > 5);
+    }
 }
 
 /* The strength is the least whose error on left-out pairs is at most 1.25 times the least error. */
@@ -611,6 +647,7 @@ int main(void) {
         cmocka_unit_test(plain_of_few_coalitions_is_the_constrained_minimum_with_the_ridge),
         cmocka_unit_test(plain_errors_are_those_of_the_jackknife),
         cmocka_unit_test(shrunk_values_and_errors_are_those_of_the_penalty_told),
+        cmocka_unit_test(errors_of_few_coalitions_say_what_shrinking_takes_from_each_value),
         cmocka_unit_test(the_strength_is_the_weakest_that_predicts_nearly_best),
         cmocka_unit_test(counts_are_the_fitted_game_and_the_rest),
         cmocka_unit_test(counts_errors_are_near_those_of_the_jackknife),

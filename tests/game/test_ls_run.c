@@ -442,6 +442,45 @@ static void every_stage_hears_a_cancellation_within_a_second(void **state) {
     assert_true(l.longest_s < 1);
 }
 
+typedef struct {
+    hash_game game; /* first, so that hash_read takes it */
+    atomic_size_t reads;
+} slow_game;
+
+/* Only the calling thread, number 0, tells of progress; others are slow. */
+static fds_status slow_read(void *context, unsigned worker, size_t row, size_t first, size_t count,
+                            double *out, fds_error *err) {
+    slow_game *g = context;
+    if (worker > 0) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        atomic_fetch_add(&g->reads, 1);
+    }
+    return hash_read(context, worker, row, first, count, out, err);
+}
+
+static bool stop_values(void *user, const fds_progress *p) {
+    (void)user;
+    return strcmp(p->stage, "least squares") == 0;
+}
+
+static void a_cancellation_reaches_all_threads(void **state) {
+    (void)state;
+    enum { WIDTH = 1200, ROWS = 4000 };
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_LEVERAGE, N, NULL, ROWS, 1);
+    slow_game game = {.game = {plan, 0.5}};
+    fds_rows rows = {WIDTH, slow_read, &game};
+    fds_events events = {.progress = stop_values};
+    double *values = need(N * WIDTH, sizeof *values);
+    fds_error err = {0};
+    expect_error(fds_least_squares(plan, &rows, &(fds_ls_params){.adjust = FDS_ADJUST_NONE}, 3,
+                                   values, NULL, NULL, &events, &err),
+                 FDS_ERR_CANCELLED, &err, "blocks");
+    print_message("# %zu reads of the other threads\n", atomic_load(&game.reads));
+    assert_true(atomic_load(&game.reads) < ROWS / 2);
+    free(values);
+    fds_plan_free(plan);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_bits_do_not_depend_on_threads),
@@ -454,6 +493,7 @@ int main(void) {
         cmocka_unit_test(openblas_has_the_threads_that_it_had_before),
         cmocka_unit_test(a_forked_child_finds_the_same_values),
         cmocka_unit_test(progress_is_told_and_may_stop_the_work),
+        cmocka_unit_test(a_cancellation_reaches_all_threads),
         cmocka_unit_test(every_stage_hears_a_cancellation_within_a_second),
     };
     return cmocka_run_group_tests_name("game/ls_run", tests, NULL, NULL);

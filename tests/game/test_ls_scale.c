@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * Least squares of many players: groups as unknowns, and conjugate gradients. */
-#include "game/ls.h"
+#include "game/ls_cg.h"
 #include "ls_fixture.h"
+
+#include <time.h>
 
 /* ---- whole groups as players ---- */
 
@@ -68,6 +70,60 @@ static void whole_groups_are_solved_as_so_many_unknowns(void **state) {
     free(values);
     free(v);
     fds_plan_free(small);
+    fds_plan_free(plan);
+    fds_groups_free(groups);
+}
+
+/* Members of a group that is one player have the same value, but that does not make it certain. */
+static void whole_groups_keep_their_errors(void **state) {
+    (void)state;
+    enum { GROUPS = 6, PLAYERS = 24 };
+    double plain[2 * PLAYERS], shrunk[2 * PLAYERS];
+    fds_groups *groups = groups_in_turn(PLAYERS, GROUPS);
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_GFDS_PLUS, PLAYERS, groups, 200, 1);
+    hash_game game = {plan, 0.3};
+    fds_rows rows = {1, hash_read, &game};
+    fds_ls_params params = {.groups = groups};
+    solve_rows(plan, &rows, &params, 1, plain, plain + PLAYERS);
+    params.adjust = FDS_ADJUST_SHRINK;
+    solve_rows(plan, &rows, &params, 1, shrunk, shrunk + PLAYERS);
+    assert_true(plain[PLAYERS] > 1e-4);
+    assert_true(greatest_difference(plain, shrunk, 2 * PLAYERS) < 1e-12);
+    fds_plan_free(plan);
+    fds_groups_free(groups);
+}
+
+/* More groups than conjugate gradients begin with, for which they have no room. */
+static void thousands_of_whole_groups_are_solved_with_matrices(void **state) {
+    (void)state;
+    enum { GROUPS = FDS__LS_MANY + 6, PLAYERS = 2 * GROUPS };
+    fds_groups *groups = groups_in_turn(PLAYERS, GROUPS);
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_GFDS_PLUS, PLAYERS, groups, 3 * GROUPS, 1);
+    hash_game game = {plan, 0};
+    fds_rows rows = {1, hash_read, &game};
+    double values[2 * PLAYERS];
+    for (int adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_SHRINK; adjust++) {
+        fds_ls_params params = {.adjust = (fds_adjust)adjust, .groups = groups};
+        fds_ls_report report = solve_rows(plan, &rows, &params, 1, values, values + PLAYERS);
+        assert_int_equal(report.features, GROUPS);
+        for (size_t i = 0; i < PLAYERS; i++) {
+            double own = 1.0 + (double)(i % 5), other = 1.0 + (double)((i + GROUPS) % PLAYERS % 5);
+            assert_true(fabs(values[i] - (own + other) / 2 / PLAYERS) < 1e-10);
+            assert_true(values[PLAYERS + i] < 1e-10);
+        }
+    }
+    fds_plan_free(plan);
+    fds_groups_free(groups);
+}
+
+static void too_many_whole_groups_are_refused(void **state) {
+    (void)state;
+    enum { GROUPS = FDS__LS_MOST_DIRECT + 1 };
+    fds_groups *groups = groups_in_turn(GROUPS, GROUPS);
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_GFDS_PLUS, GROUPS, groups, 2, 1);
+    fds_ls_params params = {.groups = groups};
+    fds_error err;
+    expect_error(fds_least_squares_check(plan, &params, &err), FDS_ERR_LIMIT, &err, "whole groups");
     fds_plan_free(plan);
     fds_groups_free(groups);
 }
@@ -188,6 +244,97 @@ static void conjugate_gradients_give_the_same_bits_on_any_threads(void **state) 
     fds_groups_free(groups);
 }
 
+/* Then no player deviates from its group. */
+static void groups_of_one_player_have_errors(void **state) {
+    (void)state;
+    enum { N = 120, COLUMNS = 3 };
+    fds_groups *groups = groups_in_turn(N, N);
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_LEVERAGE, N, NULL, 6 * N, 1);
+    hash_game game = {plan, 0.1};
+    fds_rows rows = {COLUMNS, hash_read, &game};
+    static solution by_cg, directly;
+    for (int adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_CONTROL; adjust++) {
+        fds_ls_params params = {.adjust = (fds_adjust)adjust, .groups = groups};
+        solve_by_cg(plan, &rows, &params, 1, &by_cg);
+        solve_directly(plan, &rows, &params, &by_cg.choice, &directly);
+        for (size_t i = 0; i < (size_t)N * COLUMNS; i++) {
+            assert_true(fabs(by_cg.values[i] - directly.values[i]) < 1e-2 * directly.errors[i]);
+            assert_true(fabs(by_cg.errors[i] / directly.errors[i] - 1) < 0.1);
+        }
+    }
+    fds_plan_free(plan);
+    fds_groups_free(groups);
+}
+
+static fds_status read_heavy(void *context, unsigned worker, size_t row, size_t first, size_t count,
+                             double *out, fds_error *err) {
+    const hash_game *g = context;
+    TRY(hash_read(context, worker, row, first, count, out, err));
+    for (size_t c = 0; c < count; c++)
+        out[c] += fds_coalition_has(fds_plan_coalition(g->plan, row), 7) ? 0.2 : 0;
+    return FDS_OK;
+}
+
+/* It is drawn to the others, and its error says so: many times theirs. */
+static void a_value_far_above_the_others_is_in_its_interval(void **state) {
+    (void)state;
+    static solution by_cg, directly;
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_LEVERAGE, MANY, NULL, 2 * MANY, 1);
+    hash_game game = {plan, 0.1};
+    fds_rows rows = {MANY_COLUMNS, read_heavy, &game};
+    for (int adjust = FDS_ADJUST_NONE; adjust <= FDS_ADJUST_COUNTS; adjust++) {
+        fds_ls_params params = {.adjust = (fds_adjust)adjust};
+        solve_by_cg(plan, &rows, &params, 1, &by_cg);
+        solve_directly(plan, &rows, &params, &by_cg.choice, &directly);
+        for (size_t c = 0; c < MANY_COLUMNS; c++) {
+            double truth = 0.2 + 3.0 * (double)(1 + c % 3) / MANY;
+            size_t at = 7 * MANY_COLUMNS + c;
+            if (c == 0)
+                print_message("# %s: %.3f +- %.3f, directly %.3f +- %.3f, other errors %.3f\n",
+                              adjust_names[adjust], by_cg.values[at], by_cg.errors[at],
+                              directly.values[at], directly.errors[at], by_cg.errors[c]);
+            assert_true(fabs(by_cg.values[at] - truth) < 1.96 * by_cg.errors[at]);
+            assert_true(fabs(directly.values[at] - truth) < 1.96 * directly.errors[at]);
+            assert_true(by_cg.errors[at] > 3 * by_cg.errors[c]);
+            assert_true(fabs(by_cg.errors[at] / directly.errors[at] - 1) < 0.25);
+        }
+    }
+    fds_plan_free(plan);
+}
+
+static void thousands_of_groups_are_solved_with_matrices(void **state) {
+    (void)state;
+    enum { N = FDS__LS_MOST_COARSE + 1 };
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_LEVERAGE, N, NULL, 2, 1);
+    fds_groups *many = groups_in_turn(N, N), *few = groups_in_turn(N, 10);
+    assert_true(fds__ls_is_many(plan, few, N, 1));
+    assert_false(fds__ls_is_many(plan, many, N, 1));
+    fds_groups_free(few);
+    fds_groups_free(many);
+    fds_plan_free(plan);
+}
+
+static void memory_counts_the_surrogate_and_the_groups(void **state) {
+    (void)state;
+    enum { N = 2000, PAIRS = N, MANY_GROUPS = 1000 };
+    fds_plan *plan = sampled_plan(FDS_SAMPLER_LEVERAGE, N, NULL, 2 * PAIRS, 1);
+    fds_groups *groups = groups_in_turn(N, MANY_GROUPS);
+    hash_game game = {plan, 0};
+    fds_rows rows = {1, hash_read, &game};
+    fds_ls_params params = {.adjust = FDS_ADJUST_COUNTS};
+    uint64_t plain = fds_least_squares_memory(plan, &params, 1, 1), g = MANY_GROUPS;
+    params.control = &rows;
+    assert_true(fds_least_squares_memory(plan, &params, 1, 1) >
+                plain + 2 * sizeof(double) * FDS__CG_SAMPLE * PAIRS);
+    params.control = NULL;
+    params.groups =
+        groups; /* rows and influence; two matrices for each stage, and one between them */
+    assert_true(fds_least_squares_memory(plan, &params, 1, 1) >
+                sizeof(double) * (2 * PAIRS * g + 5 * g * g));
+    fds_groups_free(groups);
+    fds_plan_free(plan);
+}
+
 static bool stop_in(void *user, const fds_progress *progress) {
     return strcmp(progress->stage, user) == 0;
 }
@@ -215,6 +362,35 @@ static void every_stage_of_conjugate_gradients_can_be_cancelled(void **state) {
     fds_plan_free(plan);
 }
 
+static bool stop_always(void *user, const fds_progress *progress) {
+    (void)user, (void)progress;
+    return true;
+}
+
+/* A product alone may take seconds; the pool listens every tenth of one. */
+static fds_status multiply_long(void *context, size_t job, unsigned worker, fds_error *err) {
+    enum { ROWS = 2048 * 8, COLUMNS = 32 * 64 };
+    static double x[COLUMNS * FDS__CG_CHUNK], out[ROWS * FDS__CG_CHUNK], table[FDS__BITS_TABLE];
+    static uint32_t words[ROWS * COLUMNS / 32];
+    const fds__bits bits = {ROWS, COLUMNS, words};
+    fds_status status = FDS_OK;
+    (void)job, (void)worker;
+    nanosleep(&(struct timespec){.tv_nsec = 150000000}, NULL);
+    status = fds__bits_multiply(&bits, &fds__bits_generic, x, FDS__CG_CHUNK, table, out, err);
+    *(bool *)context = status == FDS_ERR_CANCELLED;
+    return status;
+}
+
+static void a_product_of_bits_can_be_cancelled(void **state) {
+    (void)state;
+    bool is_heard = false;
+    const fds_events events = {.progress = stop_always};
+    fds_error err;
+    assert_int_equal(fds__pool_run(1, 1, multiply_long, &is_heard, "bits", "jobs", &events, &err),
+                     FDS_ERR_CANCELLED);
+    assert_true(is_heard);
+}
+
 /* More unknowns than matrices are made for; two coalitions per player cannot say much, but the values
  * of a game that adds up are found. */
 static void more_players_than_matrices_hold_are_solved(void **state) {
@@ -240,9 +416,17 @@ static void more_players_than_matrices_hold_are_solved(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_groups_are_solved_as_so_many_unknowns),
+        cmocka_unit_test(whole_groups_keep_their_errors),
+        cmocka_unit_test(thousands_of_whole_groups_are_solved_with_matrices),
+        cmocka_unit_test(too_many_whole_groups_are_refused),
         cmocka_unit_test(conjugate_gradients_find_what_the_direct_method_finds),
         cmocka_unit_test(conjugate_gradients_give_the_same_bits_on_any_threads),
+        cmocka_unit_test(groups_of_one_player_have_errors),
+        cmocka_unit_test(a_value_far_above_the_others_is_in_its_interval),
+        cmocka_unit_test(thousands_of_groups_are_solved_with_matrices),
+        cmocka_unit_test(memory_counts_the_surrogate_and_the_groups),
         cmocka_unit_test(every_stage_of_conjugate_gradients_can_be_cancelled),
+        cmocka_unit_test(a_product_of_bits_can_be_cancelled),
         cmocka_unit_test(more_players_than_matrices_hold_are_solved),
     };
     return cmocka_run_group_tests_name("game/ls_scale", tests, NULL, NULL);

@@ -43,6 +43,7 @@ ERRORS_BY_INPUT = "fit-gfds-plus-explain fit-penalty-explain fit-paper-explain"
 EXPECTED_CHANGES = {
     **dict.fromkeys(LESS_NOISE.split(), "less noise in least squares"),
     **dict.fromkeys(("ls-gfds-plus", "group-file-gfds-plus"), "groups are solved as one unknown each"),
+    **dict.fromkeys(("ls-few", "adjust-gfds"), "standard errors have what a penalty takes from each value"),
     **dict.fromkeys(ERRORS_BY_INPUT.split(), "standard errors depend on the input"),
 }
 
