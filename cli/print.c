@@ -323,7 +323,7 @@ fds_status cli_print_answers(const fds_result *r, size_t inputs, double seconds,
         return FDS_ERR_NOMEM;
     char count[CLI_NUMBER_SIZE];
     const char *by = cli_get_text(about, "by");
-    bool by_bank = strcmp(by, "bank") == 0, by_explainer = strcmp(by, "explainer") == 0,
+    bool by_bank = strcmp(by, "bank") == 0, by_explainer = !*by || strcmp(by, "explainer") == 0,
          has_check = *cli_get_text(about, "check_errors");
     printf("%-*s %s: %s, %s players of %s\n", CLI_WIDTH, "run", cli_get_text(about, "run"),
            cli_get_text(about, "method"), cli_count(fds_result_players(r), count),

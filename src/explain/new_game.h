@@ -43,6 +43,7 @@ struct fds__new_models {
     bool is_exact;     /* they are all that there are */
     size_t bases;      /* different ones */
     uint32_t *base_of; /* (strata) */
+    double *shares;    /* (strata) of their differences in a value */
     uint64_t *bits;    /* (bases, words of all players) */
     float *weights;    /* (bases, 1 + new_players, weights) of networks; NULL: a program answers */
     const fds_net *net;

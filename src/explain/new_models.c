@@ -6,12 +6,14 @@
  *     phi_i = E v(S + i) - v(S),
  *
  * where the size of S is uniform in 0 .. n and S is uniform among the sets of known players of that size.
- * Stratum k of K has the sizes from k (n + 1) / K on, so that the mean over one S of each is unbiased. New
- * players share the sets S: K sub-models without, and K with each of them. Where K is not below 2^n, all sets
- * are taken, and the value is exact.
+ * Small sets differ more from each other than large ones, and are drawn more often: the size is that of
+ * t^2 (n + 1), rounded down, and the difference counts 2 t times, for one t of each of K equal parts of
+ * 0 .. 1. So the mean of K is unbiased, with half to a third of the variance that uniform sizes have
+ * (docs/many-players.md). New players share the sets S: K sub-models without, and K with each of them.
+ * Where K is not below 2^n, all sets are taken, and the value is exact.
  *
- * The standard error is that of a mean of K independent differences, which is too large, because strata
- * differ; Student's quantile takes the place of the normal one, because K is small.
+ * The standard error is that of a mean of K independent numbers, which is too large, because their parts of
+ * 0 .. 1 differ; Student's quantile takes the place of the normal one, because K is small.
  *
  * Networks keep their weights, and answer for any input later. A program answers for the inputs of one
  * question, and is started again for the next. */
@@ -29,6 +31,7 @@ void fds__new_models_free(fds__new_models *m) {
     fds__new_game_free(&m->game);
     fds__free(m->base_of);
     fds__free(m->bits);
+    fds__free(m->shares);
     fds__free(m->weights);
     for (unsigned w = 0; m->lanes && w < m->workers; w++)
         fds_lane_free(m->lanes[w]);
@@ -48,12 +51,13 @@ static size_t model_count(const fds__new_models *m) { return m->bases * (1 + m->
 
 /* ---- coalitions ---- */
 
-/* set (words) is empty before; order (known) is scratch. */
-static void draw_set(const fds__new_models *m, uint64_t seed, size_t k, uint32_t *order,
-                     uint64_t *set) {
+/* Draws stratum k, and how much its difference counts. set (words) is empty before; order (known) is
+ * scratch. */
+static void draw_set(fds__new_models *m, uint64_t seed, size_t k, uint32_t *order, uint64_t *set) {
     fds_rng rng = fds_rng_make(seed, FDS__PURPOSE_NEW, k, 0);
-    double place = ((double)k + fds_rng_unit(&rng)) / (double)m->strata;
-    size_t size = MIN((size_t)(place * (double)(m->known + 1)), m->known);
+    double t = ((double)k + fds_rng_unit(&rng)) / (double)m->strata;
+    size_t size = MIN((size_t)(t * t * (double)(m->known + 1)), m->known);
+    m->shares[k] = 2 * t / (double)m->strata;
     for (size_t i = 0; i < m->known; i++)
         order[i] = (uint32_t)i;
     fds_rng_shuffle(&rng, order, m->known);
@@ -70,6 +74,14 @@ static size_t find_set(const fds__new_models *m, size_t words) {
     return b;
 }
 
+/* s! (n - s)! / (n + 1)! */
+static double share_of(size_t players, size_t size) {
+    double ways = 1;
+    for (size_t i = 0; i < size; i++)
+        ways = ways * (double)(players - i) / (double)(i + 1);
+    return 1 / (ways * (double)(players + 1));
+}
+
 static fds_status draw(fds__new_models *m, uint64_t seed, fds_error *err) {
     const size_t words = words_of(m);
     OWNED uint32_t *order = NULL;
@@ -79,13 +91,16 @@ static fds_status draw(fds__new_models *m, uint64_t seed, fds_error *err) {
     TRY(RESERVE(order, m->known, 1, err));
     TRY(RESERVE(m->base_of, m->strata, 1, err));
     TRY(RESERVE(m->bits, m->strata, words, err));
+    TRY(RESERVE(m->shares, m->strata, 1, err));
     for (size_t k = 0; k < m->strata; k++) {
         uint64_t *set = m->bits + m->bases * words;
         memset(set, 0, words * sizeof *set);
-        if (m->is_exact)
+        if (m->is_exact) {
             set[0] = k;
-        else
+            m->shares[k] = share_of(m->known, fds_coalition_size(set, m->known));
+        } else {
             draw_set(m, seed, k, order, set);
+        }
         m->base_of[k] = (uint32_t)(m->is_exact ? k : find_set(m, words));
         m->bases += m->base_of[k] == m->bases;
     }
@@ -246,34 +261,21 @@ static double student(double freedom) {
     return 1 + (z2 + 1) / (4 * freedom) + ((5 * z2 + 16) * z2 + 3) / (96 * freedom * freedom);
 }
 
-/* s! (n - s)! / (n + 1)! */
-static double weight_of(size_t players, size_t size) {
-    double ways = 1;
-    for (size_t i = 0; i < size; i++)
-        ways = ways * (double)(players - i) / (double)(i + 1);
-    return 1 / (ways * (double)(players + 1));
-}
-
 /* The value of new player i for input x of inputs, from answers (models, inputs). */
 static double find_value(const fds__new_models *m, const double *answers, size_t inputs, size_t x,
                          size_t i, double *error) {
+    const double count = (double)m->strata;
     double value = 0, squares = 0;
     for (int pass = 0; pass < 2; pass++)
         for (size_t k = 0; k < m->strata; k++) {
-            const uint64_t *set = m->bits + m->base_of[k] * words_of(m);
             const double *of = answers + m->base_of[k] * (1 + m->new_players) * inputs + x;
-            double difference = of[(1 + i) * inputs] - of[0];
+            double part = m->shares[k] * (of[(1 + i) * inputs] - of[0]);
             if (pass)
-                squares += (difference - value) * (difference - value);
+                squares += (count * part - value) * (count * part - value);
             else
-                value +=
-                    difference *
-                    (m->is_exact
-                         ? weight_of(m->known, fds_coalition_size(set, m->known + m->new_players))
-                         : 1 / (double)m->strata);
+                value += part;
         }
-    const double freedom = (double)m->strata - 1;
-    *error = m->is_exact ? 0 : student(freedom) * sqrt(squares / freedom / (double)m->strata);
+    *error = m->is_exact ? 0 : student(count - 1) * sqrt(squares / (count - 1) / count);
     return value;
 }
 
