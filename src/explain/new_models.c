@@ -8,7 +8,7 @@
  * where the size of S is uniform in 0 .. n and S is uniform among the sets of known players of that size.
  * Small sets differ more from each other than large ones, and are drawn more often: the size is that of
  * t^2 (n + 1), rounded down, and the difference counts 2 t times, for one t of each of K equal parts of
- * 0 .. 1. So the mean of K is unbiased, with half to a third of the variance that uniform sizes have
+ * 0 .. 1. So the mean of K is unbiased, with about half of the variance that uniform sizes have
  * (docs/many-players.md). New players share the sets S: K sub-models without, and K with each of them.
  * Where K is not below 2^n, all sets are taken, and the value is exact.
  *
