@@ -43,6 +43,10 @@ def sub_models_trained_with_a_player_agree_with_a_fit_of_all():
     about = fds_json("explain", "run", "--index", "0..9", "--new-player", "new.csv")
     assert about["by"] == "sub-models trained with each new player" and about["new_models"] == 32, about["by"]
     assert all(p["standard_error"] == 0 for asked in about["inputs"] for p in asked["ranking"])
+    lines = pathlib.Path("train.csv").read_text().split("\n")[1:-1]
+    write("train.csv", lines[::-1])  # the samples of such a run may move
+    assert fds_json("explain", "run", "--index", "0..9", "--new-player", "new.csv")["inputs"] == about["inputs"]
+    write("train.csv", lines)
     # every coalition of both games: the values of the new player are the same but for 16 bits of weights
     fds("update", "run", "--add", "new.csv", "--coalitions", 64, "-o", "more", "-q")
     label = [asked["label"] for asked in about["inputs"]]
