@@ -7,7 +7,8 @@ Usage: bench/factor.py BUILD_FOLDER [--work FOLDER] [--parts points many new]
   many    MNIST, 2,000 points, a cheap utility: the same, with CPU seconds of the whole fit (the sub-models, which both
           share, come from one table) and its greatest memory
   new     100 providers of MNIST digits, of 10 to 200 samples and unequal classes. 80 of them are fitted; values of the
-          other 20 are predicted from their samples, and compared with those of a fit of all 100
+          other 20 are predicted from their samples, or found by sub-models trained with them, and compared with those
+          of 32,768 other coalitions of all 100
 
 Folders in the work folder that are complete are not made again. Needs fetched mnist. Prints Markdown.
 """
@@ -28,6 +29,7 @@ MANY = ["mnist", "--players", "2000", "--inputs", "1000", "--utility", "retrain:
         "--coalitions", "24000", "--adjust", "none", *NET]
 NEW = ["--players", "providers", "--inputs-from", "test", "--inputs", "1500", "--method", "afds", "--epochs", "3",
        "--model", "logistic", *NET]
+TRUE = ["--explainer", "bank", "--coalitions", "32768", "--draw", "1"]
 ASKED = 300
 
 
@@ -48,7 +50,9 @@ class Fit:
                 os.makedirs(self.folder)
                 shutil.copytree(os.path.join(table.folder, "utilities"), os.path.join(self.folder, "utilities"))
             print("#", name, *options, file=sys.stderr, flush=True)
-            pid = os.spawnv(os.P_NOWAIT, fds, [fds, "fit", *options, "--quiet", "--json", "-o", self.folder])
+            silence = [(os.POSIX_SPAWN_OPEN, 1, os.devnull, os.O_WRONLY, 0)]
+            pid = os.posix_spawn(fds, [fds, "fit", *options, "--quiet", "-o", self.folder], os.environ,
+                                 file_actions=silence)
             _, status, used = os.wait4(pid, 0)
             if status:
                 sys.exit(f"{name} failed")
@@ -58,7 +62,8 @@ class Fit:
             self.used = json.load(file)
         with open(os.path.join(self.folder, "run.json"), encoding="utf-8") as file:
             self.results = json.load(file)["results"]
-        self.size = os.path.getsize(os.path.join(self.folder, "explainer.safetensors")) / 1e6
+        explainer = os.path.join(self.folder, "explainer.safetensors")
+        self.size = os.path.getsize(explainer) / 1e6 if os.path.exists(explainer) else float("nan")
 
     def row(self, name):
         r = self.results
@@ -136,34 +141,49 @@ def correlation(a, b):
     return np.mean([np.corrcoef(x, y)[0, 1] for x, y in zip(a, b)])
 
 
+def errors(name, guess, error, true):
+    """Root mean square errors and stated ones, by the size of the value that is stated."""
+    print(f"\n| {name}: absolute value | root mean square error | mean stated error |\n| --- | --- | --- |")
+    edges = np.quantile(abs(guess), np.linspace(0, 1, 5))
+    for low, high in zip(edges, edges[1:]):
+        some = (abs(guess) >= low) & (abs(guess) <= high)
+        print(f"| {low:.4f} to {high:.4f} | {np.sqrt(np.mean((guess - true)[some] ** 2)):.4f} "
+              f"| {error[some].mean():.4f} |")
+
+
 def new_players(fds, work):
     everyone, known, new = providers(work)
     whole = Fit(fds, work, "new-all", [everyone, *NEW, "--rank", "full"])
     part = Fit(fds, work, "new-known", [known, *NEW, "--rank", "48", "--rank-from", "samples"])
+    exact = Fit(fds, work, "new-true", [everyone, *NEW[:-2], *TRUE])
     images = fresh(whole.folder, part.folder)
-    guesses, labels = ask(fds, part.folder, images, "--new-player", new)
-    truth, of = ask(fds, whole.folder, images)
-    same = [k for k in range(len(of)) if of[k] == labels[k]]
-    names = sorted(guesses[0])
-    guess = np.array([[guesses[k][p] for p in names] for k in same])
-    true = np.array([[truth[k][p][0] for p in names] for k in same])
+    ways = {"predicted from samples": ask(fds, part.folder, images, "--new-player", new)}
+    for models in (8, 16, 32):
+        ways[f"trained with {models} sub-models each"] = ask(
+            fds, part.folder, images, "--new-player", new, "--new-models", str(models), "--data", known)
+    truth, labels = ask(fds, exact.folder, images)
+    head, of = ask(fds, whole.folder, images)
+    same = [k for k, label in enumerate(labels) if label == of[k] and all(label == way[1][k] for way in ways.values())]
+    names = sorted(ways["predicted from samples"][0][0])
+    table = lambda found: np.array([[found[k][p] for p in names] for k in same])  # (images, players, value and error)
+    true = table(truth)[:, :, 0]
+    full = correlation(table(head)[:, :, 0], true)
     sizes = np.load(os.path.join(new, "provider_train.npy"))
     size = np.broadcast_to([(sizes == p).sum() for p in names], true.shape)
-    off = guess[:, :, 0] - true
-    r, full = correlation(guess[:, :, 0], true), whole.results["agreement"]
-    print("| 20 providers never seen | |\n| --- | --- |")
-    print(f"| test images (of {len(of)}, those with the same predicted label in both fits) | {len(same)} |")
-    print(f"| correlation of predicted with their values in a fit of all, over the 20 | {r:.3f} |")
-    print(f"| the same of the number of their samples alone | {correlation(size, true):.3f} |")
-    print(f"| correlation of the full head with least squares on validation inputs | {full:.3f} |")
-    print(f"| the first over the last | {r / full:.2f} |")
-    print(f"| within one stated standard error, within two | {np.mean(abs(off) <= guess[:, :, 1]):.2f}, "
-          f"{np.mean(abs(off) <= 2 * guess[:, :, 1]):.2f} |")
-    print("\n| absolute predicted value | root mean square error | mean stated error |\n| --- | --- | --- |")
-    edges = np.quantile(abs(guess[:, :, 0]), np.linspace(0, 1, 5))
-    for low, high in zip(edges, edges[1:]):
-        some = (abs(guess[:, :, 0]) >= low) & (abs(guess[:, :, 0]) <= high)
-        print(f"| {low:.4f} to {high:.4f} | {np.sqrt(np.mean(off[some] ** 2)):.4f} | {guess[:, :, 1][some].mean():.4f} |")
+    print(f"{len(same)} test images, of {len(images)} those with the same predicted label in all fits.\n")
+    print("| 20 providers never seen | correlation with true values | of the full head's | within one stated error | "
+          "within two |\n| --- | --- | --- | --- | --- |")
+    for name, (found, _) in ways.items():
+        guess = table(found)
+        off, r = abs(guess[:, :, 0] - true), correlation(guess[:, :, 0], true)
+        print(f"| {name} | {r:.3f} | {r / full:.2f} | {np.mean(off <= guess[:, :, 1]):.2f} "
+              f"| {np.mean(off <= 2 * guess[:, :, 1]):.2f} |")
+    r = correlation(size, true)
+    print(f"| number of their samples alone | {r:.3f} | {r / full:.2f} | | |")
+    print(f"| full head of a fit of all 100 | {full:.3f} | 1 | | |")
+    for name in ("predicted from samples", "trained with 32 sub-models each"):
+        guess = table(ways[name][0])
+        errors(name, guess[:, :, 0], guess[:, :, 1], true)
     print()
 
 

@@ -34,13 +34,16 @@ fds_status cli_answer_check(const cli_args *args, fds_error *err) {
     CLI_TRY(fds_params_get(args->params, "index", index, sizeof index, err));
     CLI_TRY(fds_params_get(args->params, "rows", rows, sizeof rows, err));
     bool has_index = strcmp(index, "auto") != 0, has_rows = strcmp(rows, "auto") != 0;
+    bool has_new =
+        fds_params_get(args->params, "new_player", value, sizeof value, NULL) == FDS_OK &&
+        strcmp(value, "auto") != 0; /* which needs the data too; pay has none */
     if ((args->more_count > 0) + has_index + has_rows > 1)
         return cli_fail(err, FDS_ERR_USAGE, "give pictures, --index or --rows, only one of them");
     if (!args->more_count && !has_index && !has_rows)
         return cli_fail(err, FDS_ERR_USAGE,
                         "nothing to explain: give an image, --index or --rows, for example "
                         "--index 0");
-    for (size_t i = 0; i < CLI_COUNT(of_data) && !has_index; i++) {
+    for (size_t i = 0; i < CLI_COUNT(of_data) && !has_index && !has_new; i++) {
         CLI_TRY(fds_params_get(args->params, of_data[i], value, sizeof value, err));
         if (strcmp(value, "auto") != 0)
             return cli_fail(err, FDS_ERR_USAGE, "--%s needs --index%s", of_data[i],
@@ -160,7 +163,7 @@ static fds_status answer_line(const cli_args *args, fds_run *run, const char *te
     fds_result *result = NULL;
     fds_status status = fds_input_json(run, text, &input, err);
     if (status == FDS_OK)
-        status = fds_run_explain(run, input, args->params, NULL, &result, err);
+        status = fds_run_explain(run, input, args->params, args->events, &result, err);
     if (status == FDS_OK)
         status = print_line(result, number, err);
     fds_result_free(result);
@@ -182,7 +185,8 @@ static fds_status answer_lines(const cli_args *args, fds_error *err) {
         if (!line[strspn(line, " \t\r\n")])
             continue;
         status = answer_line(args, run, line, number, err);
-        if (status == FDS_OK || status == FDS_ERR_IO || status == FDS_ERR_NOMEM)
+        if (status == FDS_OK || status == FDS_ERR_IO || status == FDS_ERR_NOMEM ||
+            status == FDS_ERR_CANCELLED)
             continue;
         json_t *json = json_pack("{s:s, s:I}", "error", err->text, "line", (json_int_t)number);
         status = json_dumpf(json, stdout, JSON_COMPACT) == 0 && puts("") >= 0 && fflush(stdout) == 0
@@ -342,11 +346,11 @@ const cli_command cli_explain = {
     .missing = "name the folder that fds fit made, for example: fds explain mnist.run --index 0",
     .usage = "RUN (IMAGE... | --index WHICH | --rows FILE) [options]",
     .summary = "show what each player contributed to a prediction",
-    .about =
-        "Prints the prediction of a run's service model, and how much every player's data "
-        "contributed to it: the Shapley values of the predicted label's probability, with "
-        "standard errors. Trains nothing. The values for an input sum to what all players together "
-        "add to the probability.\n\n" CLI_ANSWER_ABOUT,
+    .about = "Prints the prediction of a run's service model, and how much every player's data "
+             "contributed to it: the Shapley values of the predicted label's probability, with "
+             "standard errors. Trains nothing, except for --new-player. The values for an input "
+             "sum to what all players together "
+             "add to the probability.\n\n" CLI_ANSWER_ABOUT,
     .examples = "  fds explain mnist.run --index 0..9 --png figure.png\n"
                 "  fds explain mnist.run seven.png --target 1 -o values.csv\n"
                 "  fds explain sales.run --rows new.csv --png bars.png\n"

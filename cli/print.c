@@ -322,13 +322,20 @@ fds_status cli_print_answers(const fds_result *r, size_t inputs, double seconds,
     if (!about)
         return FDS_ERR_NOMEM;
     char count[CLI_NUMBER_SIZE];
-    bool by_bank = strcmp(cli_get_text(about, "by"), "bank") == 0,
+    const char *by = cli_get_text(about, "by");
+    bool by_bank = strcmp(by, "bank") == 0, by_explainer = !*by || strcmp(by, "explainer") == 0,
          has_check = *cli_get_text(about, "check_errors");
     printf("%-*s %s: %s, %s players of %s\n", CLI_WIDTH, "run", cli_get_text(about, "run"),
            cli_get_text(about, "method"), cli_count(fds_result_players(r), count),
            cli_get_text(about, "data"));
-    printf("%-*s %s input%s by %s%s in %.1f ms\n", CLI_WIDTH, "answers", cli_count(inputs, count),
-           inputs == 1 ? "" : "s", by_bank ? "the sub-models" : cli_get_text(about, "explainer"),
+    printf("%-*s %s input%s by ", CLI_WIDTH, "answers", cli_count(inputs, count),
+           inputs == 1 ? "" : "s");
+    if (cli_get_count(about, "new_models"))
+        printf("%s ", cli_count(cli_get_count(about, "new_models"), count));
+    printf("%s%s in %.1f ms\n",
+           by_bank        ? "the sub-models"
+           : by_explainer ? cli_get_text(about, "explainer")
+                          : by,
            has_check ? " and the sub-models" : "",
            1000 * (isnan(seconds) ? cli_get_number(about, "seconds") : seconds));
     printf("%-*s %s\n", CLI_WIDTH, "errors", cli_get_text(about, "errors"));

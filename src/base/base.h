@@ -368,6 +368,7 @@ typedef struct fds__pass {
     const fds_events *to; /* or NULL */
     size_t done, total;   /* inputs of earlier blocks, and of all */
     double start_s;
+    const char *unit; /* events of other units are not of blocks; NULL: all are */
 } fds__pass;
 fds__pass fds__pass_begin(const fds_events *to, size_t total);
 /* The events of the next block; the pass must outlive them. */
@@ -395,6 +396,7 @@ enum fds__purpose {
     FDS__PURPOSE_TRUTH = 20,   /* true values around stated ones: a = input, b = draw */
     FDS__PURPOSE_FACTORS = 21, /* first directions of factors: a = direction */
     FDS__PURPOSE_PROBE = 22,   /* random vectors that estimate traces: a = player */
+    FDS__PURPOSE_NEW = 23,     /* coalitions that new players join: a = stratum */
 };
 
 /* Bytes for secrets, from the system: nobody can predict or repeat them. At most 256. */

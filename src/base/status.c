@@ -96,6 +96,8 @@ double fds__now_s(void) {
 static bool on_progress(void *user, const fds_progress *progress) {
     const fds__pass *pass = user;
     fds_progress whole = *progress;
+    if (pass->unit && strcmp(pass->unit, progress->unit) != 0)
+        return pass->to->progress(pass->to->user, progress);
     whole.done += pass->done;
     whole.total = pass->total;
     whole.elapsed_s = fds__now_s() - pass->start_s;

@@ -337,6 +337,10 @@ struct fds_problem {
 static inline const fds_dataset *fds__problem_input_data(const fds_problem *p) {
     return p->inputs_of_test ? p->test : p->train;
 }
+/* Players of these names, copied: samples[first[i]] .. samples[first[i + 1]-1], ascending, are those of
+ * player i. */
+fds_status fds__players_create(size_t count, const char *const *names, const size_t *first,
+                               const uint32_t *samples, fds_players **out, fds_error *err);
 /* The samples of all players, player by player. */
 size_t fds__players_all_samples(const fds_players *players, const uint32_t **index);
 /* labels[players]: the label of most of a player's samples, the lowest of several. */

@@ -41,6 +41,22 @@ static fds_status name_player(fds_players *p, size_t i, const char *name, fds_er
     return p->names[i] ? FDS_OK : fds__fail_nomem(err, strlen(name) + 1);
 }
 
+fds_status fds__players_create(size_t count, const char *const *names, const size_t *first,
+                               const uint32_t *samples, fds_players **out, fds_error *err) {
+    fds_players *p;
+    TRY(new_players(count, first[count], &p, err));
+    memcpy(p->first, first, (count + 1) * sizeof *first);
+    memcpy(p->samples, samples, first[count] * sizeof *samples);
+    fds_status status = FDS_OK;
+    for (size_t i = 0; i < count && status == FDS_OK; i++)
+        status = name_player(p, i, names[i], err);
+    if (status != FDS_OK)
+        fds_players_free(p);
+    else
+        *out = p;
+    return status;
+}
+
 /* A sorted copy of index (NULL: 0 .. count-1); checks that each is a sample and occurs once. */
 static fds_status sorted_index(const fds_dataset *ds, const uint32_t *index, size_t count,
                                uint32_t **out, fds_error *err) {

@@ -152,8 +152,12 @@ static fds_status name_targets(const question *q, size_t k, fds_result *r, fds_e
 }
 
 static fds_status name_new(const fds__new_players *who, fds_result *r, fds_error *err) {
-    for (size_t i = 0; i < who->count; i++)
-        TRY(fds__result_name_player(r, i, who->names[i], NULL, who->labels[i], who->sizes[i], err));
+    for (size_t i = 0; i < who->count; i++) {
+        uint32_t label = who->labels[i];
+        if (who->targets)
+            TRY(fds__result_number(r, who->targets[i], &label, err));
+        TRY(fds__result_name_player(r, i, who->names[i], NULL, label, who->sizes[i], err));
+    }
     return FDS_OK;
 }
 
@@ -213,19 +217,35 @@ static json_t *describe_clusters(const fds_run *run, size_t players) {
     return fds__json_keep_if(list, is_whole);
 }
 
+/* Who answers, and where standard errors come from, for people. */
+static const char *say_by(const question *q) {
+    return !q->new_ones          ? q->by == FDS__ANSWERER_BANK ? "bank" : "explainer"
+           : q->new_ones->models ? "sub-models trained with each new player"
+                                 : "prediction from samples";
+}
+
+static const char *say_errors(const question *q) {
+    if (!q->new_ones)
+        return fds__run_error_source(q->run, q->by);
+    if (!q->new_ones->models)
+        return "of players left out";
+    return fds__new_models_are_all(q->new_ones->models)
+               ? "none: all coalitions of the run's players were trained"
+               : "spread over the coalitions that each new player joins";
+}
+
 static json_t *describe(const question *q, const fds_result *r, double seconds) {
     const fds__run_info info = fds__run_get_info(q->run);
     return json_pack(
-        "{s:s, s:s, s:o, s:s, s:s, s:s, s:I, s:o, s:s, s:s, s:o, s:f}", "version", FDS_VERSION,
-        "task", info.is_regression ? "regression" : "classification", "run",
+        "{s:s, s:s, s:o, s:s, s:s, s:s, s:I, s:o, s:s, s:o*, s:s, s:o, s:f}", "version",
+        FDS_VERSION, "task", info.is_regression ? "regression" : "classification", "run",
         fds__json_string(fds__run_folder(q->run)), "method", info.method, "data", info.source,
         "explainer", info.explainer, "players", (json_int_t)r->players, "clusters",
-        describe_clusters(q->run, q->new_ones ? 0 : r->players), "by",
-        q->new_ones                   ? "prediction from samples"
-        : q->by == FDS__ANSWERER_BANK ? "bank"
-                                      : "explainer",
-        "errors", q->new_ones ? "of players left out" : fds__run_error_source(q->run, q->by),
-        "check_errors",
+        describe_clusters(q->run, q->new_ones ? 0 : r->players), "by", say_by(q), "new_models",
+        q->new_ones && q->new_ones->models
+            ? json_integer((json_int_t)fds__new_models_each(q->new_ones->models))
+            : NULL,
+        "errors", say_errors(q), "check_errors",
         fds__json_string(q->has_check ? fds__run_error_source(q->run, FDS__ANSWERER_BANK) : NULL),
         "seconds", seconds);
 }
@@ -256,10 +276,14 @@ fds_status fds_run_explain(fds_run *run, const fds_input *in, const fds_params *
     const fds__run_info info = fds__run_get_info(run);
     question q = {.run = run, .in = in};
     fds_result *r;
-    TRY(choose_answerer(&q, params, err));
+    if (!params || !params->new_player)
+        TRY(choose_answerer(&q, params, err));
+    q.has_check = params && params->check;
     if (params && params->new_player)
-        TRY(run_new_players(run, params->new_player, q.has_check || params->answer_by == 1, events,
-                            &q.new_ones, err));
+        TRY(run_new_players(run, params, q.has_check || params->answer_by == 1, events, &q.new_ones,
+                            err));
+    else if (params && params->new_models)
+        return fds__fail(err, FDS_ERR_USAGE, "`new_models` needs `new_player`");
     TRY(fds__result_create(info.method, q.new_ones ? q.new_ones->count : info.players, in->count,
                            info.is_regression ? 0 : info.classes, &r, err));
     fds__run_set_events(run, events);
@@ -280,7 +304,11 @@ fds_status fds_run_explain(fds_run *run, const fds_input *in, const fds_params *
 fds_status fds_run_draw(fds_run *run, const fds_input *in, const fds_result *r, uint32_t columns,
                         const char *png_path, fds_error *err) {
     const fds__run_info info = fds__run_get_info(run);
-    bool are_single = true; /* a picture of one sample says nothing of a provider */
+    const char *by = json_string_value(json_object_get(r->about, "by"));
+    /* a picture of new players would be one of the run's */
+    bool are_single =
+        by && (!strcmp(by, "explainer") ||
+               !strcmp(by, "bank")); /* a picture of one sample says nothing of a provider */
     for (size_t i = 0; i < info.players; i++)
         are_single &= fds__run_player_size(run, i) == 1;
     if (!info.is_image || info.is_regression || !are_single)

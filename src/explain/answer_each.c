@@ -10,6 +10,7 @@ fds_status fds_run_explain_each(fds_run *run, const fds_input *in, const fds_par
                                 const fds_events *events, fds_error *err) {
     const size_t batch = fds__run_has_program(run) ? PROGRAM_BATCH : BATCH;
     fds__pass pass = fds__pass_begin(events, in->count);
+    pass.unit = "inputs";
     const fds_events block = fds__pass_events(&pass);
     for (size_t count; pass.done < in->count; pass.done += count) {
         fds_input *part;

@@ -11,6 +11,8 @@
  *   training.c    which inputs and coalitions train the explainer, and which validate it
  *   factors.c     the few ways in which players differ; an explainer of many learns these
  *   newcomers.c   factors of players that the run has never seen, from their samples
+ *   new_game.c    such players and those of the run in one game; new_models.c values from sub-models
+ *                 that are trained in it; new_players.c their data
  *   objective.c   losses and their gradients with respect to the network's outputs
  *   validation.c  the loss on validation inputs and coalitions
  *   learn.c       the training loop: order, learning rate, early stop; checkpoint.c what it saves
@@ -139,17 +141,26 @@ fds_status fds__run_check_data(const fds_run *run, const fds_dataset *train, fds
 /* Who answers: the network, or the stored sub-models. */
 typedef enum fds__answerer { FDS__ANSWERER_EXPLAINER, FDS__ANSWERER_BANK } fds__answerer;
 
+typedef struct fds__new_models fds__new_models; /* new_models.c */
+void fds__new_models_free(fds__new_models *models);
+size_t fds__new_models_each(const fds__new_models *models); /* how many a new player has */
+/* No coalition of the run's players is missing: values are exact. */
+bool fds__new_models_are_all(const fds__new_models *models);
+
 /* Players that the run has not seen. */
 typedef struct fds__new_players {
     size_t count;
     char **names;
-    size_t *sizes;    /* samples */
-    uint32_t *labels; /* of most of them */
-    double *h;        /* (count, rank) predicted factors */
+    size_t *sizes;           /* samples */
+    uint32_t *labels;        /* of most of them */
+    double *targets;         /* of a regression: their means */
+    double *h;               /* (count, rank) predicted factors; or */
+    fds__new_models *models; /* trained with them; NULL: they are not */
+    size_t strata;           /* as many for each were asked for */
 } fds__new_players;
 
-/* The providers of a labelled data set, or all of it as one new player if it names none. FDS_ERR_USAGE
- * where the run cannot value new players. The caller frees *out after a failure too. */
+/* The providers of a labelled data set, or all of it as one new player if it names none, with predicted
+ * factors. FDS_ERR_USAGE where the run has learnt no map to these. The caller frees *out after a failure too. */
 fds_status fds__run_open_new(fds_run *run, const char *path, const fds_events *events,
                              fds__new_players *out, fds_error *err);
 void fds__new_players_free(fds__new_players *players);

@@ -201,18 +201,23 @@ static fds_status ask_end(void *context, size_t job, unsigned worker, fds_error 
     return fds_utility_eval(a->utility, worker, coalition, a->ends[job], err);
 }
 
+fds_status fds__service_program_kind(const fds__service_program *p, const char **kind,
+                                     fds_error *err) {
+    *kind = p->kind;
+    return p->kind ? FDS_OK
+                   : fds__fail(err, FDS_ERR_USAGE,
+                               "a program is the service model of this run, and a run starts none "
+                               "by itself; it was fitted with `utility` \"command:%.200s\": check "
+                               "that, and give it again",
+                               p->command);
+}
+
 fds_status fds__service_program_ask(const fds__service_program *p, const fds_dataset *ds,
                                     const uint32_t *index, size_t count, const fds_events *events,
                                     float *empty, float *full, const fds_inputs **x,
                                     fds_utility **owner, fds_error *err) {
     fds__utility_params params = fds__utility_params_default();
-    if (!p->kind)
-        return fds__fail(err, FDS_ERR_USAGE,
-                         "a program is the service model of this run, and a run starts none by "
-                         "itself; it was fitted with `utility` \"command:%.200s\": check that, and "
-                         "give it again",
-                         p->command);
-    params.kind = p->kind;
+    TRY(fds__service_program_kind(p, &params.kind, err));
     params.train.seed = p->seed;
     params.events = events;
     params.allow_noise = true; /* the fit has checked that answers do not change */

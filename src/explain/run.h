@@ -252,6 +252,9 @@ void fds__service_program_free(fds__service_program *program);
 /* kind: "command:PROGRAM" */
 fds_status fds__service_program_use(fds__service_program *program, const char *kind,
                                     fds_error *err);
+/* What it was told; FDS_ERR_USAGE when it was told nothing yet. */
+fds_status fds__service_program_kind(const fds__service_program *program, const char **kind,
+                                     fds_error *err);
 /* Starts the program and asks it about samples of ds, without and with the data of all players:
  * empty and full (count, classes). *x: the samples, normalised; the caller frees *owner, which has
  * them. FDS_ERR_CONFLICT when it is not the program of the fit. */

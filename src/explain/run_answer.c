@@ -2,7 +2,7 @@
  *
  * The answers of a run: the service model gives the predicted label and v(1), its untrained network
  * v(0), or a program both; the explainer, or the bank, divides the difference. */
-#include "explain/run_inside.h"
+#include "explain/new_game.h"
 
 #include <string.h>
 
@@ -12,6 +12,8 @@ typedef struct {
     const fds_inputs *x;
     float *full, *empty; /* (count, classes) */
     double *spreads;     /* (count): of the probes' answers; 0 without */
+    const fds_dataset *ds;
+    const uint32_t *index; /* (count) samples of ds */
 } part;
 
 /* Of a regression: the scores of what all and no players predict. */
@@ -68,6 +70,23 @@ static fds_status explain_by_probe(fds_run *run, const part *p, const fds__answe
                                    fds_error *err) {
     return fds__bank_probe(run->first, run->probe, p->x, out->labels + p->first,
                            out->values + p->first * run->record.info.players, p->spreads, err);
+}
+
+/* Differences that new players make to sub-models. */
+static fds_status explain_trained(fds_run *run, const part *p, const fds__answers *out,
+                                  fds_error *err) {
+    const fds__new_players *who = run->new_ones;
+    const size_t at = p->first * who->count;
+    const bool is_regression = run->record.info.is_regression;
+    fds__aim aim = run->record.info.aim;
+    aim.targets = is_regression ? out->targets + p->first : NULL;
+    const fds__new_question question = {.ds = p->ds,
+                                        .index = p->index,
+                                        .x = p->x,
+                                        .labels = out->labels + p->first,
+                                        .aim = is_regression ? &aim : NULL};
+    return fds__new_models_value(run, who->models, &question, out->values + at,
+                                 out->errors ? out->errors + at : NULL, err);
 }
 
 /* Predictions for new players, beside the equal share that every player of the run has. */
@@ -147,7 +166,8 @@ static fds_status divide(fds_run *run, fds__answerer by, bool is_given, const pa
                          const fds__answers *out, fds_error *err) {
     keep_ends(run, p, is_given, out);
     if (run->new_ones)
-        return explain_new(run, p, out, err);
+        return run->new_ones->models ? explain_trained(run, p, out, err)
+                                     : explain_new(run, p, out, err);
     if (run_is_by_all(run, by))
         TRY(run_open_bank(run, err));
     TRY(run_is_by_all(run, by) ? explain_by_bank(run, run->bank, p, out, err)
@@ -160,18 +180,17 @@ static fds_status divide(fds_run *run, fds__answerer by, bool is_given, const pa
     return FDS_OK;
 }
 
-static fds_status explain_part(fds_run *run, fds__answerer by, const fds_dataset *ds,
-                               const uint32_t *index, bool is_given, part *p,
+static fds_status explain_part(fds_run *run, fds__answerer by, bool is_given, part *p,
                                const fds__answers *out, fds_error *err) {
     fds_inputs *own = NULL;
     fds_utility *owner = NULL;
     fds_status status;
     if (run->program) {
-        status = fds__service_program_ask(run->program, ds, index, p->count, run->events, p->empty,
-                                          p->full, &p->x, &owner, err);
+        status = fds__service_program_ask(run->program, p->ds, p->index, p->count, run->events,
+                                          p->empty, p->full, &p->x, &owner, err);
     } else {
         const fds__model_info info = fds__model_get_info(run->service);
-        status = fds_inputs_create(ds, index, p->count, info.mean, info.std, &own, err);
+        status = fds_inputs_create(p->ds, p->index, p->count, info.mean, info.std, &own, err);
         p->x = own;
         if (status == FDS_OK)
             status = ask_model(run, p, err);
@@ -206,10 +225,10 @@ fds_status fds__run_explain(fds_run *run, fds__answerer by, const fds_dataset *d
     if (status == FDS_OK)
         status = RESERVE(samples, chunk, 1, err);
     for (size_t first = 0; first < count && status == FDS_OK; first += chunk) {
-        part p = {first, MIN(chunk, count - first), NULL, ends, ends + size, spreads};
+        part p = {first, MIN(chunk, count - first), NULL, ends, ends + size, spreads, ds, samples};
         for (size_t i = 0; i < p.count; i++)
             samples[i] = index ? index[first + i] : (uint32_t)(first + i);
-        status = explain_part(run, by, ds, samples, is_given, &p, answers, err);
+        status = explain_part(run, by, is_given, &p, answers, err);
     }
     fds__free(ends);
     fds__free(spreads);

@@ -23,6 +23,7 @@ struct fds_run {
     fds__new_players read;            /* those of the data that was read last, */
     char read_path[FDS__PATH_MAX];    /* at this path, */
     uint64_t read_stamp;              /* as it then was */
+    uint64_t read_seed;               /* of the coalitions of their models */
     fds__calibration calibration;
     uint32_t *player_labels; /* (players) */
     fds__fit_plans plans;
@@ -45,9 +46,10 @@ static inline bool run_has_jackknife(const fds_run *run, fds__answerer by) {
     return run_is_by_all(run, by) || run->record.report.choice.is_bank;
 }
 
-/* The new players of the data at path, read again when it has changed. is_other: someone else than the explainer is asked. */
-fds_status run_new_players(fds_run *run, const char *path, bool is_other, const fds_events *events,
-                           const fds__new_players **out, fds_error *err);
+/* The new players of `new_player`, read and trained with once, and again when the data has changed.
+ * is_other: someone else than the explainer is asked. */
+fds_status run_new_players(fds_run *run, const fds_params *params, bool is_other,
+                           const fds_events *events, const fds__new_players **out, fds_error *err);
 
 /* Opens the bank of all sub-models, once. */
 fds_status run_open_bank(fds_run *run, fds_error *err);

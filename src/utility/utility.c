@@ -145,6 +145,14 @@ static fds_status set_scale(fds__utility_data *data, const uint32_t *index, size
     const bool is_public = params->normalise == FDS__NORMALISE_PUBLIC;
     TRY(NEW(data->mean, train->shape.channels, err));
     TRY(NEW(data->std, train->shape.channels, err));
+    if (params->scale) {
+        const size_t size = train->shape.channels * sizeof *data->mean;
+        memcpy(data->mean, params->scale->mean, size);
+        memcpy(data->std, params->scale->std, size);
+        data->target_mean = params->scale->target_mean;
+        data->target_std = params->scale->target_std;
+        return FDS_OK;
+    }
     if (train->targets)
         fds__dataset_target_stats(is_public ? test : train, is_public ? NULL : index,
                                   is_public ? test->count : count, &data->target_mean,

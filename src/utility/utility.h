@@ -48,11 +48,12 @@ typedef struct fds__utility_params {
      * "entk:K"      the same with the network trained on all players as in "retrain:K"
      * "command:..." what a program of the user's answers */
     const char *kind;
-    const char *network;    /* retrain, @model, entk: as in fds_model_train */
-    fds_train_params train; /* retrain: all but epochs and converge, which kind decides */
-    float beta;             /* every network is trained at beta times lr */
-    bool allow_noise;       /* command: its answers may differ when it is asked again */
-    fds__scaling normalise; /* by what */
+    const char *network;     /* retrain, @model, entk: as in fds_model_train */
+    fds_train_params train;  /* retrain: all but epochs and converge, which kind decides */
+    float beta;              /* every network is trained at beta times lr */
+    bool allow_noise;        /* command: its answers may differ when it is asked again */
+    fds__scaling normalise;  /* by what */
+    const fds__scale *scale; /* found before: nothing is looked at to normalise; or NULL */
     const fds__identities *identities; /* order mini-batches by them; NULL: by numbers of samples */
     bool is_private; /* normalise by the inputs, so that no sample affects another's distances */
     const fds_events *events; /* of making it: starting a program, finding neighbours; or NULL */

@@ -140,22 +140,27 @@ static void questions_without_an_answer_are_refused(void **state) {
     task t = newcomer_task();
     const char *folder = write_copies(&t);
     const fds__new_players *who;
+    fds__new_players none;
     fds_error err = {0};
     fit(&t, scratch_path("run"));
     fds_run *run = open_run(scratch_path("run"));
-    expect_failure(run_new_players(run, folder, true, NULL, &who, &err), FDS_ERR_USAGE, &err,
+    fds_params asked = fds__params_default(FDS__JOB_EXPLAIN);
+    asked.new_player = folder;
+    expect_failure(run_new_players(run, &asked, true, NULL, &who, &err), FDS_ERR_USAGE, &err,
                    "`by` bank");
-    expect_failure(run_new_players(run, scratch_path("none"), false, NULL, &who, &err),
-                   FDS_ERR_NOT_FOUND, &err, "none");
+    asked.new_player = scratch_path("none");
+    expect_failure(run_new_players(run, &asked, false, NULL, &who, &err), FDS_ERR_NOT_FOUND, &err,
+                   "none");
+    asked.new_player = folder;
     const int64_t strange[PLAYERS] = {7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 8};
     write_npy(in_run(folder, "y.npy"), "<i8", "16,", strange, sizeof strange);
-    expect_failure(run_new_players(run, folder, false, NULL, &who, &err), FDS_ERR_USAGE, &err,
+    expect_failure(run_new_players(run, &asked, false, NULL, &who, &err), FDS_ERR_USAGE, &err,
                    "class \"7\"");
     fds_run_free(run);
     t.params.rank_from = 0;
     fit(&t, scratch_path("plain"));
     run = open_run(scratch_path("plain"));
-    expect_failure(run_new_players(run, folder, false, NULL, &who, &err), FDS_ERR_USAGE, &err,
+    expect_failure(fds__run_open_new(run, folder, NULL, &none, &err), FDS_ERR_USAGE, &err,
                    "`rank_from` samples");
     fds_run_free(run);
     fds__fit_settings s;
