@@ -112,24 +112,26 @@ static void data_that_has_changed_is_read_again(void **state) {
     task t = newcomer_task();
     const char *folder = write_copies(&t);
     const fds__new_players *who;
+    fds_params asked = fds__params_default(FDS__JOB_EXPLAIN);
     fds_error err;
+    asked.new_player = folder;
     t.params.explainer_epochs = 2;
     fit(&t, scratch_path("run"));
     fds_run *run = open_run(scratch_path("run"));
-    expect_ok(run_new_players(run, folder, false, NULL, &who, &err), &err);
+    expect_ok(run_new_players(run, &asked, false, NULL, &who, &err), &err);
     assert_int_equal(who->count, PLAYERS);
     const double *before = who->h;
-    expect_ok(run_new_players(run, folder, false, NULL, &who, &err), &err);
+    expect_ok(run_new_players(run, &asked, false, NULL, &who, &err), &err);
     assert_ptr_equal(who->h, before); /* nothing has changed */
     assert_int_equal(remove(in_run(folder, "provider.npy")), 0);
-    expect_ok(run_new_players(run, folder, false, NULL, &who, &err), &err);
+    expect_ok(run_new_players(run, &asked, false, NULL, &who, &err), &err);
     assert_int_equal(who->count, 1);
     int64_t labels[PLAYERS] = {1};
     uint32_t label = who->labels[0];
     for (size_t i = 0; i < PLAYERS; i++)
         labels[i] = label == 1 ? 2 : 1;
     write_npy(in_run(folder, "y.npy"), "<i8", "16,", labels, sizeof labels);
-    expect_ok(run_new_players(run, folder, false, NULL, &who, &err), &err);
+    expect_ok(run_new_players(run, &asked, false, NULL, &who, &err), &err);
     assert_int_equal(who->labels[0], labels[0]);
     fds_run_free(run);
     task_free(&t);
