@@ -17,7 +17,7 @@ FORMATTED = $(wildcard include/*.h include/*/*.h src/*/*.[ch] cli/*.[ch] tests/*
 .PHONY: help all demo serve-demo platform install python test test-asan test-tsan test-kill test-install coverage clang fuzz \
 	format format-check tidy abi clean bench-lane bench-deep bench-value bench-external bench-accuracy \
 	bench-money bench-explain bench-factor bench-baselines bench-tangent bench-mislabelled bench-audit bench-trust \
-	bench-paper bench-growth bench-anchor bench-serve bench-privacy results
+	bench-paper bench-growth bench-anchor bench-serve bench-privacy bench-scale bench-ranks results
 
 help:
 	@echo "First steps"
@@ -66,6 +66,8 @@ help:
 	@echo "  make bench-privacy      private statements: speed, accuracy, an audit of neighbouring ledgers"
 	@echo "  make bench-growth       how cost and error grow with players and coalitions"
 	@echo "  make bench-anchor       Banzhaf values of 10,000 digits: a time that users of opendataval report"
+	@echo "  make bench-scale        thousands of players: cost, accuracy, and what --estimate predicts: half an hour"
+	@echo "  make bench-ranks        what dividing the work among the processes of an MPI job costs"
 
 # A build folder, made on first use: $(call folder,NAME,OPTIONS). For ROOMS, tests/run builds what
 # their tests need.
@@ -239,6 +241,17 @@ bench-anchor:
 	@scripts/deps bench
 	$(call folder,build-bench)
 	@bench/anchor.py build-bench
+
+bench-scale:
+	@scripts/deps bench
+	$(call folder,build-bench)
+	@bench/scale.py build-bench --model logistic
+	@bench/planner.py build-bench
+
+bench-ranks:
+	@scripts/deps bench mpi
+	$(call folder,build-bench)
+	@bench/ranks.py build-bench
 
 # After a change of the stable header that is meant.
 abi: all

@@ -91,21 +91,26 @@ static void add_label(fds__text *text, const fds_result *r, uint32_t label) {
     fds__text_add(text, ",", 1);
 }
 
+static void add_count(fds__text *text, size_t count) {
+    fds__text_int(text, (int64_t)count);
+    fds__text_add(text, ",", 1);
+}
+
 static void add_line(fds_result_writer *w, const fds_result *r, size_t k, size_t rank) {
     size_t i = w->order[rank], at = k * r->players + i;
     fds__text *text = &w->text;
     if (!r->is_mean) {
         if (r->samples[k] != FDS__UNKNOWN)
-            fds__text_print(text, "%u,", r->samples[k]);
+            add_count(text, r->samples[k]);
         else
             add_field(text, r->input_names[k]);
         add_label(text, r, r->labels[k]);
     }
-    fds__text_print(text, "%zu,", rank + 1);
+    add_count(text, rank + 1);
     add_field(text, r->player_names[i]);
     add_label(text, r, r->player_labels[i]);
     add_field(text, r->provider_names[i]);
-    fds__text_print(text, "%u,", r->player_sizes[i]);
+    add_count(text, r->player_sizes[i]);
     fds__text_double(text, r->values[at]);
     fds__text_add(text, ",", 1);
     fds__text_double(text, r->errors[at]);
@@ -185,29 +190,9 @@ static json_t *json_classes(const fds_result *r) {
     return fds__json_keep_if(list, is_whole);
 }
 
-static json_t *json_numbers(const double *numbers, size_t count) {
-    json_t *list = json_array();
-    bool is_whole = list;
-    for (size_t i = 0; i < count && is_whole; i++)
-        is_whole = fds__json_append(list, fds__json_real(numbers[i]));
-    return fds__json_keep_if(list, is_whole);
-}
-
-static json_t *json_prediction(const fds_result *r, size_t k) {
-    json_t *values = json_numbers(r->values + k * r->players, r->players);
-    json_t *errors = json_numbers(r->errors + k * r->players, r->players);
-    if (r->is_mean)
-        return json_pack("{s:o, s:o}", "values", values, "standard_errors", errors);
-    return json_pack("{s:o, s:o, s:o, s:o}", "test",
-                     r->samples[k] == FDS__UNKNOWN ? fds__json_string(r->input_names[k])
-                                                   : json_integer(r->samples[k]),
-                     "label", fds__result_json_label(r, r->labels[k]), "values", values,
-                     "standard_errors", errors);
-}
-
 /* Adds a value and frees it; NULL: out of memory. */
 static fds_status add_json(fds_result_writer *w, const char *before, json_t *json, fds_error *err) {
-    OWNED char *text = json ? fds__json_text(json, JSON_COMPACT) : NULL;
+    OWNED char *text = json ? fds__json_text(json, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
     json_decref(json);
     if (!text)
         return fds__fail_json(err);
@@ -221,10 +206,46 @@ static fds_status begin_json(fds_result_writer *w, const fds_result *r, fds_erro
     return add_json(w, ",\n\"classes\": ", json_classes(r), err);
 }
 
-static fds_status add_predictions(fds_result_writer *w, const fds_result *r, fds_error *err) {
-    for (size_t k = 0; k < r->predictions; k++)
-        TRY(add_json(w, w->written + k ? ",\n" : ",\n\"results\": [\n", json_prediction(r, k),
+/* As jansson writes an array of reals, in fewer digits and a fraction of the time. */
+static void add_numbers(fds__text *text, const double *numbers, size_t count) {
+    fds__text_add(text, "[", 1);
+    for (size_t i = 0; i < count; i++) {
+        char number[FDS__NUMBER] = "null";
+        if (isfinite(numbers[i]))
+            fds__write_double(numbers[i], number);
+        size_t size = strlen(number);
+        fds__text_add(text, ",", i > 0);
+        fds__text_add(text, number, size);
+        if (isfinite(numbers[i]) && strcspn(number, ".e") == size)
+            fds__text_add(text, ".0", 2);
+    }
+    fds__text_add(text, "]", 1);
+}
+
+static fds_status add_prediction(fds_result_writer *w, const fds_result *r, size_t k,
+                                 fds_error *err) {
+    const size_t at = k * r->players;
+    if (!r->is_mean) {
+        TRY(add_json(w, "\"test\":",
+                     r->samples[k] == FDS__UNKNOWN ? fds__json_string(r->input_names[k])
+                                                   : json_integer(r->samples[k]),
                      err));
+        TRY(add_json(w, ",\"label\":", fds__result_json_label(r, r->labels[k]), err));
+        fds__text_add(&w->text, ",", 1);
+    }
+    fds__text_print(&w->text, "\"values\":");
+    add_numbers(&w->text, r->values + at, r->players);
+    fds__text_print(&w->text, ",\"standard_errors\":");
+    add_numbers(&w->text, r->errors + at, r->players);
+    fds__text_add(&w->text, "}", 1);
+    return flush(w, BUFFER, err);
+}
+
+static fds_status add_predictions(fds_result_writer *w, const fds_result *r, fds_error *err) {
+    for (size_t k = 0; k < r->predictions; k++) {
+        fds__text_print(&w->text, w->written + k ? ",\n{" : ",\n\"results\": [\n{");
+        TRY(add_prediction(w, r, k, err));
+    }
     return FDS_OK;
 }
 

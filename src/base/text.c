@@ -4,6 +4,7 @@
 #include "base/base.h"
 
 #include <locale.h>
+#include <float.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -68,25 +69,25 @@ void fds__text_digits(fds__text *text, int digits, double value) {
     add_number(text, number, snprintf(number, sizeof number, "%.*g", digits, value));
 }
 
-/* Writes digit, point and the other eight of 10^8 <= m < 10^9, whose first digit stands for 10^e, as
- * "%.9g" would; returns the end. */
-static char *put_nine(char *at, uint32_t m, int e) {
-    char digits[9];
-    int count = 9, point = e < -4 || e > 8 ? 1 : e + 1; /* digits before the point */
-    for (int i = 8; i >= 0; i--, m /= 10)
+/* Writes 10^(count-1) <= m < 10^count, whose first digit stands for 10^e, as "%.*g" would with so many
+ * digits; returns the end. */
+static char *put_digits(char *at, uint64_t m, int count, int e) {
+    char digits[17];
+    int kept = count, point = e < -4 || e >= count ? 1 : e + 1; /* digits before the point */
+    for (int i = count - 1; i >= 0; i--, m /= 10)
         digits[i] = (char)('0' + m % 10);
-    while (count > 1 && digits[count - 1] == '0')
-        count--;
+    while (kept > 1 && digits[kept - 1] == '0')
+        kept--;
     if (point <= 0) {
         memcpy(at, "0.0000", (size_t)(2 - point));
         at += 2 - point;
     }
-    for (int i = 0; i < count || i < point; i++) {
+    for (int i = 0; i < kept || i < point; i++) {
         if (i == point && i > 0)
             *at++ = '.';
-        *at++ = i < 9 ? digits[i] : '0';
+        *at++ = digits[i];
     }
-    if (e < -4 || e > 8)
+    if (e < -4 || e >= count)
         at += sprintf(at, "e%c%02d", e < 0 ? '-' : '+', abs(e));
     return at;
 }
@@ -120,7 +121,7 @@ void fds__text_nine(fds__text *text, double value) {
     }
     if (value < 0)
         *at++ = '-';
-    at = put_nine(at, m, e);
+    at = put_digits(at, m, 9, e);
     fds__text_add(text, number, (size_t)(at - number));
 }
 
@@ -130,7 +131,49 @@ void fds__text_fixed(fds__text *text, int decimals, double value) {
     add_number(text, number, snprintf(number, sizeof number, "%.*f", decimals, value));
 }
 
+/* Powers of ten that a long double of 64 bits has exactly. */
+static const long double powers[] = {1e0L,  1e1L,  1e2L,  1e3L,  1e4L,  1e5L,  1e6L,
+                                     1e7L,  1e8L,  1e9L,  1e10L, 1e11L, 1e12L, 1e13L,
+                                     1e14L, 1e15L, 1e16L, 1e17L, 1e18L, 1e19L, 1e20L,
+                                     1e21L, 1e22L, 1e23L, 1e24L, 1e25L, 1e26L, 1e27L};
+
+/* m: size, whose first digit stands for 10^e, rounded to so many digits. Whether that is certain, and
+ * whether m reads back as size; -1: not certain. */
+static int round_digits(double size, int digits, int e, uint64_t *m) {
+    const long double power = powers[digits - 1 - e], scaled = (long double)size * power;
+    *m = (uint64_t)scaled;
+    const long double rest = scaled - (long double)*m;
+    *m += rest > 0.5L;
+    if (fabsl(rest - 0.5L) <= scaled * 0x1p-63L || *m >= (uint64_t)powers[digits])
+        return -1;
+    if (digits == 17)
+        return 1;
+    const long double back = (long double)*m / power;
+    const double low = (double)(back * (1 - 0x1p-62L)), high = (double)(back * (1 + 0x1p-62L));
+    return low == high ? low == size : -1;
+}
+
+/* The fewest digits that read back, as printf would find them; false: it must. */
+static bool write_quickly(double value, char *text) {
+    const double size = fabs(value);
+    uint64_t m;
+    int e = -10, digits = 15, is_found;
+    if (LDBL_MANT_DIG < 64 || !(size >= 1e-10 && size < 1e14))
+        return false;
+    while (e < 13 && (e < -1 ? (long double)size * powers[-e - 1] >= 1 : size >= powers[e + 1]))
+        e++;
+    while (!(is_found = round_digits(size, digits, e, &m)))
+        digits++;
+    if (is_found < 0)
+        return false;
+    *text = '-';
+    *put_digits(text + (value < 0), m, digits, e) = 0;
+    return true;
+}
+
 void fds__write_double(double value, char text[FDS__NUMBER]) {
+    if (write_quickly(value, text))
+        return;
     value = isnan(value) ? NAN : value; /* drops the sign */
     int digits = 15;
     do

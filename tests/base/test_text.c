@@ -137,6 +137,41 @@ static void any_number_is_read_back_to_the_bit(void **state) {
     }
 }
 
+/* The fewest of 15, 16 and 17 digits that read back. */
+static const char *fewest(double value, char text[64]) {
+    for (int digits = 15; digits <= 17; digits++) {
+        snprintf(text, 64, "%.*g", digits, value);
+        if (strtod(text, NULL) == value)
+            break;
+    }
+    return text;
+}
+
+static void doubles_are_those_of_printf(void **state) {
+    (void)state;
+    static const double edges[] = {0,       -0.0,  1,    -1,     1e-5,  1e-4,  1e-10, 1e14,
+                                   1e15,    1e16,  0.1,  0.25,   1e22,  1e-11, 1e-23, 99999,
+                                   0.00001, 1e13,  1e-7, 1e-9,   0.3,   9.5,   2e-5,  3e-8,
+                                   7e-10,   5e-11, 1.5,  123456, 12345, 1e5};
+    fds_rng rng = fds_rng_make(3, 5000, 0, 0);
+    char wanted[64];
+    for (size_t i = 0; i < COUNT(edges); i++)
+        for (int away = -2; away <= 2; away++) {
+            double value = edges[i];
+            for (int k = 0; k < abs(away); k++)
+                value = nextafter(value, away < 0 ? -DBL_MAX : DBL_MAX);
+            assert_string_equal(written(fds__text_double, value), fewest(value, wanted));
+        }
+    for (int i = 0; i < (IS_SLOW_BUILD ? 10000 : 400000); i++) {
+        double value = (fds_rng_unit(&rng) - 0.5) * pow(10, 30 * fds_rng_unit(&rng) - 14);
+        if (i % 4 == 0) /* of few digits */
+            value = (double)(int64_t)(1000 * value) / 1000;
+        if (i % 4 == 1)
+            value = (double)(float)value;
+        assert_string_equal(written(fds__text_double, value), fewest(value, wanted));
+    }
+}
+
 static void integers_are_those_of_printf(void **state) {
     (void)state;
     static const int64_t cases[] = {0, 1, -1, 9, 10, -1234567890123, INT64_MAX, INT64_MIN};
@@ -259,6 +294,7 @@ int main(void) {
         cmocka_unit_test(a_part_of_1024_bytes_is_too_long_to_print),
         cmocka_unit_test(numbers_have_the_fewest_digits),
         cmocka_unit_test(any_number_is_read_back_to_the_bit),
+        cmocka_unit_test(doubles_are_those_of_printf),
         cmocka_unit_test(integers_are_those_of_printf),
         cmocka_unit_test(nine_digits_are_those_of_printf),
         cmocka_unit_test(digits_and_decimals_are_as_asked_for),
