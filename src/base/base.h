@@ -254,8 +254,8 @@ fds_status fds__path_check_ending(const char *path, const char *ending, fds_erro
 /* Names in a folder, sorted by bytes, without those that begin with a dot. */
 fds_status fds__dir_list(const char *path, char ***names, size_t *count, fds_error *err);
 void fds__dir_list_free(char **names, size_t count);
-/* A checksum of the names, sizes and times of a file, or of all files below a folder: another one says that
- * they have changed. 0 where there is nothing. */
+/* A checksum of the names, sizes and times of a file, or of the files in a folder and in four levels of
+ * folders below it: another one says that they have changed. 0 where there is nothing. */
 fds_status fds__path_stamp(const char *path, uint64_t *stamp, fds_error *err);
 
 /* A regular file that is read and written in places. fd is -1 when it is not open; path is copied.

@@ -597,11 +597,11 @@ void fds__dir_list_free(char **names, size_t count) {
 }
 
 static fds_status add_stamp(const char *path, int depth, uint64_t *stamp, fds_error *err) {
-    enum { DEEPEST = 16 }; /* links may lead around */
-    struct stat about;
+    enum { DEEPEST = 4 };
+    struct stat about, own;
     char **names, inner[FDS__PATH_MAX];
     size_t count;
-    if (stat(path, &about) != 0 || depth == DEEPEST)
+    if (stat(path, &about) != 0 || lstat(path, &own) != 0)
         return FDS_OK;
     const uint64_t what[] = {*stamp,
                              fds_checksum(path, strlen(path)),
@@ -612,7 +612,8 @@ static fds_status add_stamp(const char *path, int depth, uint64_t *stamp, fds_er
                              (uint64_t)about.st_ctim.tv_sec,
                              (uint64_t)about.st_ctim.tv_nsec};
     *stamp = fds_checksum(what, sizeof what);
-    if (!S_ISDIR(about.st_mode))
+    bool is_folder = S_ISDIR(own.st_mode) || (S_ISDIR(about.st_mode) && !depth);
+    if (!is_folder || depth == DEEPEST || access(path, R_OK | X_OK) != 0)
         return FDS_OK;
     TRY(fds__dir_list(path, &names, &count, err));
     fds_status status = FDS_OK;

@@ -259,14 +259,16 @@ static fds_status check_same(const char *const *dirs, size_t count, fds_error *e
     return status;
 }
 
-/* Whether all folders that say of which plan their parts are say the same. */
-static fds_status check_plans(const char *const *from, size_t count, fds_error *err) {
+/* Whether all folders that say of which plan their parts are say the same; the table may be a part too. */
+static fds_status check_plans(const char *dir, const char *const *from, size_t count,
+                              fds_error *err) {
     const char *noted = NULL; /* the first one that says it */
-    for (size_t i = 0; i < count; i++) {
+    for (size_t i = 0; i <= count; i++) {
+        const char *next = i ? from[i - 1] : dir;
         bool is_noted;
-        TRY(fds__part_compare(noted ? noted : from[i], from[i], &is_noted, err));
+        TRY(fds__part_compare(noted ? noted : next, next, &is_noted, err));
         if (!noted && is_noted)
-            noted = from[i];
+            noted = next;
     }
     return FDS_OK;
 }
@@ -299,7 +301,7 @@ fds_status fds__table_import_check(const char *dir, const char *const *from, siz
     TRY(check_same(from, count, err));
     if (fds__is_table(dir))
         TRY(check_same(both, 2, err));
-    return check_plans(from, count, err);
+    return check_plans(dir, from, count, err);
 }
 
 /* A new table gets the description of its sources; an old one must have the same. */

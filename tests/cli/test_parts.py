@@ -236,6 +236,7 @@ def parts_of_other_plans_are_refused_even_if_they_share_no_place():
             fds("table", command, MNIST, *words, *more, "--part", "2/2", "-o", f"{name}.2")
             refused(["table", "import", f"{name}.all", f"{name}.1", f"{name}.2"], 2, f"{name}.1", f"{name}.2", what)
             assert not os.path.exists(f"{name}.all")
+            refused(["table", "import", f"{name}.1", f"{name}.2"], 2, f"{name}.1", f"{name}.2", what)
 
 
 @test

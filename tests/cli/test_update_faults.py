@@ -281,12 +281,13 @@ def damaged_kept_sub_models_are_trained_again():
     fds("update", "old.run", "--remove", GONE, "--threads", 1, "-o", "less.run", "-q")
     whole = pathlib.Path("old.run/models.bank").read_bytes()
     for damaged, said in ((bytes(72) + whole[72:], "is not a bank"), (whole[:50] + b"????" + whole[54:], "damaged"),
-                          (whole[:100] + b"????" + whole[104:], "damaged"), (whole[:1000], "models"),
+                          (whole[:100] + b"????" + whole[104:], "damaged"), (whole[:1000], ""),
                           (pathlib.Path("more.run/models.bank").read_bytes(), "byte 56")):
         shutil.copytree("old.run", "a.run")
         pathlib.Path("a.run/models.bank").write_bytes(damaged)
         err = fds("forget", "a.run", GONE, "--threads", 1)[1]
-        assert said in err and "trained again" in err or damaged == whole[:1000], err
+        assert said in err, err
+        assert ("trained again" in err) == bool(said), err  # what is missing is trained without a word
         assert traces("a.run", gone) == []
         same("less.run", "a.run")
         shutil.rmtree("a.run")
