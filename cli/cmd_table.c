@@ -137,8 +137,6 @@ static bool is_several(const char *name) {
 /* Where the launcher and Open MPI do not find each other, each process would do all of the work. */
 static fds_status check_launcher(fds_error *err) {
     static const char *const sizes[] = {"PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
-    if (getenv("OMPI_COMM_WORLD_SIZE") && !getenv("PMI_SIZE")) /* Open MPI's mpirun, under Slurm perhaps */
-        return FDS_OK;
     for (size_t i = 0; fds_ranks_count() == 1 && i < CLI_COUNT(sizes); i++)
         if (is_several(sizes[i]))
             return cli_fail(err, FDS_ERR_UNSUPPORTED,
