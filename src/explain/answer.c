@@ -231,6 +231,8 @@ static const char *say_errors(const question *q) {
         return "of players left out";
     return fds__new_models_are_all(q->new_ones->models)
                ? "none: all coalitions of the run's players were trained"
+           : fds__new_models_are_noisy(q->new_ones->models)
+               ? "spread over the coalitions joined, and noise of the program"
                : "spread over the coalitions that each new player joins";
 }
 

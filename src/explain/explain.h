@@ -146,6 +146,8 @@ void fds__new_models_free(fds__new_models *models);
 size_t fds__new_models_each(const fds__new_models *models); /* how many a new player has */
 /* No coalition of the run's players is missing: values are exact. */
 bool fds__new_models_are_all(const fds__new_models *models);
+/* The answers of a program have noise, which the errors contain. */
+bool fds__new_models_are_noisy(const fds__new_models *models);
 
 /* Players that the run has not seen. */
 typedef struct fds__new_players {

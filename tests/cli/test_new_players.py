@@ -112,6 +112,21 @@ def regressions_and_programs_have_new_players_too():
 
 
 @test
+def values_of_a_noisy_program_are_never_exact():
+    write_data(4)
+    program = f"command:{sys.executable} {os.path.abspath(WORKER)} --fault noise"
+    plain = [word for word in FIT if word not in ("--model", "logistic")]
+    fds("fit", "train.csv", *plain, "--inputs-from", "test", "--utility", program, "--allow-noise", "--coalitions", 14,
+        "--explainer", "linear", "--explainer-epochs", 2, "-o", "p", "-q")
+    ask = ["explain", "p", "--index", "0..3", "--new-player", "new.csv", "--utility", program, "--new-models", 16]
+    about = fds_json(*ask)
+    assert all(p["standard_error"] > 0 for asked in about["inputs"] for p in asked["ranking"]), about
+    out, err = fds(*ask)
+    check_width(out)
+    assert "noise of the program" in out and "exact" not in out + err and "for 16 coalitions" in err, (out, err)
+
+
+@test
 def what_cannot_be_trained_is_refused():
     write_data()
     fit("--keep-models")
