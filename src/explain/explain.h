@@ -167,6 +167,10 @@ fds_status fds__run_open_new(fds_run *run, const char *path, const fds_events *e
                              fds__new_players *out, fds_error *err);
 void fds__new_players_free(fds__new_players *players);
 
+/* Whether the run can explain these samples; index may be NULL. */
+fds_status fds__run_check_inputs(const fds_run *run, const fds_dataset *ds, const uint32_t *index,
+                                 size_t count, fds_error *err);
+
 /* The caller's arrays. */
 typedef struct fds__answers {
     uint32_t *labels;     /* (count) the label of each input that the values are for */

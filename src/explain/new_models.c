@@ -212,13 +212,18 @@ static fds_status train_networks(const fds_run *run, fds__new_models *m, const f
     return status;
 }
 
-static fds_status make_room(const fds_run *run, fds__new_models *m, fds_error *err) {
-    const size_t models = model_count(m), weights = fds_net_weights(run->net);
+static fds_status check_limits(const fds_run *run, const fds__new_models *m, fds_error *err) {
+    const size_t models = model_count(m), weights = run->program ? 0 : fds_net_weights(run->net);
     if (weights > FDS__MAX_UTILITY_MEMORY / sizeof *m->weights / models)
         return fds__fail(err, FDS_ERR_LIMIT,
                          "`new_models`: %zu sub-models of %zu weights are more than %zu GiB: give "
                          "fewer, or fewer new players",
                          models, weights, FDS__MAX_UTILITY_MEMORY >> 30);
+    return FDS_OK;
+}
+
+static fds_status make_room(const fds_run *run, fds__new_models *m, fds_error *err) {
+    const size_t models = model_count(m), weights = fds_net_weights(run->net);
     m->net = run->net;
     TRY(RESERVE(m->weights, models, weights, err));
     TRY(RESERVE(m->lanes, m->workers, 1, err));
@@ -244,9 +249,8 @@ fds_status fds__new_models_train(const fds_run *run, const fds_params *params, s
     fds__new_models *m;
     TRY(RESERVE(m, 1, 1, err));
     *out = m;
-    TRY(fds__new_game_open(run, params, more, new_ones, events, &m->game, err));
     m->known = run->record.info.players;
-    m->new_players = fds_players_count(m->game.players) - m->known;
+    m->new_players = new_ones ? fds_players_count(new_ones) : 1;
     m->is_noisy = has_noise(run);
     m->strata = strata;
     m->workers = MAX(run->threads, 1u);
@@ -257,6 +261,8 @@ fds_status fds__new_models_train(const fds_run *run, const fds_params *params, s
             "trained",
             strata, m->new_players, MOST_MODELS);
     TRY(draw(m, seed, err));
+    TRY(check_limits(run, m, err));
+    TRY(fds__new_game_open(run, params, more, new_ones, events, &m->game, err));
     announce(m, run->program, events);
     if (run->program)
         return FDS_OK;

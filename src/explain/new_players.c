@@ -234,19 +234,23 @@ fds_status fds__run_open_new(fds_run *run, const char *path, const fds_events *e
     return open_players(run, path, NULL, events, out, err);
 }
 
-fds_status run_new_players(fds_run *run, const fds_params *params, bool is_other,
-                           const fds_events *events, const fds__new_players **out, fds_error *err) {
-    const char *path = params->new_player;
-    const uint64_t seed =
-        fds__is_given(params, seed) ? params->seed : run->record.settings.utility.train.seed;
-    if (is_other)
+fds_status run_check_new(const fds_run *run, const fds_params *params, fds_error *err) {
+    if (params->check || params->answer_by == 1)
         return fds__fail(
             err, FDS_ERR_USAGE,
             "`new_player`: the sub-models of the run were trained without the new "
             "players, so that `by` bank and `check` do not apply; `new_models` trains some "
             "with them");
-    if (strlen(path) >= sizeof run->read_path)
-        return fds__fail(err, FDS_ERR_USAGE, "`new_player`: the path is too long");
+    return strlen(params->new_player) < sizeof run->read_path
+               ? FDS_OK
+               : fds__fail(err, FDS_ERR_USAGE, "`new_player`: the path is too long");
+}
+
+fds_status run_new_players(fds_run *run, const fds_params *params, const fds_events *events,
+                           const fds__new_players **out, fds_error *err) {
+    const char *path = params->new_player;
+    const uint64_t seed =
+        fds__is_given(params, seed) ? params->seed : run->record.settings.utility.train.seed;
     uint64_t stamp;
     *out = &run->read;
     TRY(fds__path_stamp(path, &stamp, err)); /* before: a change while it is read is seen later */
