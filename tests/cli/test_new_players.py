@@ -20,6 +20,22 @@ def write(path, lines, head=HEAD):
     pathlib.Path(path).write_text("\n".join([head, *lines]) + "\n")
 
 
+def write_tensor(path, kind, shape, values):
+    head = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    head += b" " * (63 - (len(head) + 10) % 64) + b"\n"
+    data = struct.pack(f"<{len(values)}{'f' if kind == '<f4' else 'i'}", *values)
+    pathlib.Path(path).write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head + data)
+
+
+def write_pictures(folder, pictures):
+    """(count, channels, rows, columns) of floats, of two classes."""
+    pathlib.Path(folder).mkdir()
+    flat = [v for one in pictures for rows in one for row in rows for v in row]
+    shape = (len(pictures), len(pictures[0]), len(pictures[0][0]), len(pictures[0][0][0]))
+    write_tensor(f"{folder}/x.npy", "<f4", shape, flat)
+    write_tensor(f"{folder}/y.npy", "<i4", (len(pictures),), [i % 2 for i in range(len(pictures))])
+
+
 def write_data(players=5):
     write("train.csv", rows(12 * players, 1, lambda i: f"shop-{i // 3 % players}"))
     write("new.csv", rows(14, 3, lambda i: "new shop"))
@@ -124,6 +140,72 @@ def values_of_a_noisy_program_are_never_exact():
     out, err = fds(*ask)
     check_width(out)
     assert "noise of the program" in out and "exact" not in out + err and "for 16 coalitions" in err, (out, err)
+
+
+COLOURS = ("blue", "green", "red")
+
+
+def colour(lines, few=3, hot=False):
+    """Another column: text, or what becomes of it."""
+    for i, line in enumerate(lines):
+        one = COLOURS[i // 2 % few]
+        values, label, rest = line.split(",")[:3], line.split(",")[3], line.split(",")[4:]
+        yield ",".join(values + ([str(int(one == c)) for c in COLOURS] if hot else [one]) + [label] + rest)
+
+
+def write_colours(name, head, hot, few=3):
+    lines = pathlib.Path(f"{name}.csv").read_text().split("\n")[1:-1]
+    columns = ",".join(f"colour={c}" for c in COLOURS) if hot else "colour"
+    write(f"{'hot' if hot else 'text'}-{name}.csv", list(colour(lines, few, hot)), head.replace("x3", f"x3,{columns}"))
+
+
+@test
+def columns_of_new_data_become_features_as_those_of_the_run():
+    write_data()
+    answers = []
+    for hot, name in ((False, "text"), (True, "hot")):
+        write_colours("train", HEAD, hot)
+        write_colours("test", HEAD.rsplit(",", 1)[0], hot)
+        write_colours("new", HEAD, hot, few=2)  # none is red
+        words = [{"test.csv": f"{name}-test.csv"}.get(word, word) for word in FIT]
+        fds("fit", f"{name}-train.csv", *words, "--inputs-from", "test", "--epochs", 4, "--explainer", "bank", "-o",
+            name, "-q")
+        answers.append(fds_json("explain", name, "--index", "0..9", "--new-player", f"{name}-new.csv"))
+    assert answers[0]["inputs"] == answers[1]["inputs"], answers
+    lines = [line.split(",") for line in pathlib.Path("text-new.csv").read_text().split("\n")[:-1]]
+    text = [",".join([line[3], *line[:3], "extra", *line[4:]]) for line in lines]  # columns move, and there are more
+    write("moved.csv", [line.replace("green", "purple") for line in text[1:]], text[0])
+    out, err = fds("explain", "text", "--index", 0, "--new-player", "moved.csv")
+    assert 'column "colour": 6 of 14 values are rare or unknown to the run' in err, err
+    write("short.csv", [line.split(",", 1)[1] for line in text[1:]], text[0].split(",", 1)[1])
+    refused(["explain", "text", "--index", 0, "--new-player", "short.csv", "-q"], 1, 'no column is named "colour"',
+            "the data of the run")
+
+
+@test
+def new_data_may_have_all_values_that_the_run_lacked():
+    write_data()
+    lines = pathlib.Path("train.csv").read_text().split("\n")[1:-1]
+    write("train.csv", [",".join(["", *line.split(",")[1:]]) if i % 7 == 0 else line for i, line in enumerate(lines)])
+    fit("--missing", "mean")
+    about = fds_json("explain", "run", "--index", 0, "--new-player", "new.csv")
+    assert about["errors"].startswith("none"), about
+    new = pathlib.Path("new.csv").read_text().split("\n")[1:-1]
+    write("new.csv", [",".join([line.split(",")[0], "", *line.split(",")[2:]]) for line in new])
+    err = fds("explain", "run", "--index", 0, "--new-player", "new.csv")[1]
+    assert 'column "x2": 14 of 14 values are missing; the mean takes their place' in err, err
+
+
+@test
+def float_pictures_of_other_values_are_refused():
+    bright = [[[[(7 * i + 3 * j) % 11 / 10 + i % 2 for j in range(4)] for _ in range(4)]] for i in range(24)]
+    write_pictures("pictures", [[[[v / 2 for v in row] for row in one[0]]] for one in bright])
+    write_pictures("bytes", [[[[v * 255 for v in row] for row in one[0]]] for one in bright])
+    fds("fit", "pictures", "--players", 6, "--inputs", 12, "--method", "afds", "--epochs", 2, "--model", "logistic",
+        "--coalitions", 20, "--explainer", "bank", "-o", "run", "-q")
+    fds("explain", "run", "--index", 0, "--new-player", "pictures", "--new-models", 8, "-q")
+    refused(["explain", "run", "--index", 0, "--new-player", "bytes", "--new-models", 8, "-q"], 1,
+            "those of the run are from 0 to 1")
 
 
 @test
