@@ -237,20 +237,32 @@ static const char *say_errors(const question *q) {
                : "spread over the coalitions that each new player joins";
 }
 
+/* Adds who the new players are, and what was trained with them. */
+static json_t *describe_new(const question *q, json_t *about) {
+    const fds__new_players *who = q->new_ones;
+    bool is_whole = fds__json_put(about, "new_players", json_integer((json_int_t)who->count)) &&
+                    fds__json_put(about, "new_player", fds__json_string(q->run->read_path));
+    if (who->models)
+        is_whole = is_whole &&
+                   fds__json_put(about, "new_models",
+                                 json_integer((json_int_t)fds__new_models_drawn(who->models))) &&
+                   fds__json_put(about, "trained_models",
+                                 json_integer((json_int_t)fds__new_models_trained(who->models)));
+    return fds__json_keep_if(about, is_whole);
+}
+
 static json_t *describe(const question *q, const fds_result *r, double seconds) {
     const fds__run_info info = fds__run_get_info(q->run);
-    return json_pack(
-        "{s:s, s:s, s:o, s:s, s:s, s:s, s:I, s:o, s:s, s:o*, s:s, s:o, s:f}", "version",
-        FDS_VERSION, "task", info.is_regression ? "regression" : "classification", "run",
+    json_t *about = json_pack(
+        "{s:s, s:s, s:o, s:s, s:s, s:s, s:I, s:o, s:s, s:s, s:o, s:f}", "version", FDS_VERSION,
+        "task", info.is_regression ? "regression" : "classification", "run",
         fds__json_string(fds__run_folder(q->run)), "method", info.method, "data", info.source,
-        "explainer", info.explainer, "players", (json_int_t)r->players, "clusters",
-        describe_clusters(q->run, q->new_ones ? 0 : r->players), "by", say_by(q), "new_models",
-        q->new_ones && q->new_ones->models
-            ? json_integer((json_int_t)fds__new_models_each(q->new_ones->models))
-            : NULL,
-        "errors", say_errors(q), "check_errors",
+        "explainer", info.explainer, "players", (json_int_t)info.players, "clusters",
+        describe_clusters(q->run, q->new_ones ? 0 : r->players), "by", say_by(q), "errors",
+        say_errors(q), "check_errors",
         fds__json_string(q->has_check ? fds__run_error_source(q->run, FDS__ANSWERER_BANK) : NULL),
         "seconds", seconds);
+    return about && q->new_ones ? describe_new(q, about) : about;
 }
 
 static fds_status fill(question *q, const fds_events *events, fds_result *r, fds_error *err) {

@@ -143,7 +143,9 @@ typedef enum fds__answerer { FDS__ANSWERER_EXPLAINER, FDS__ANSWERER_BANK } fds__
 
 typedef struct fds__new_models fds__new_models; /* new_models.c */
 void fds__new_models_free(fds__new_models *models);
-size_t fds__new_models_each(const fds__new_models *models); /* how many a new player has */
+size_t fds__new_models_drawn(const fds__new_models *models); /* coalitions, with repeated ones */
+/* Those that are trained, with each new player and without. */
+size_t fds__new_models_trained(const fds__new_models *models);
 /* No coalition of the run's players is missing: values are exact. */
 bool fds__new_models_are_all(const fds__new_models *models);
 /* The answers of a program have noise, which the errors contain. */

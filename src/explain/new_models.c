@@ -41,7 +41,8 @@ void fds__new_models_free(fds__new_models *m) {
     fds__free(m);
 }
 
-size_t fds__new_models_each(const fds__new_models *m) { return m->strata; }
+size_t fds__new_models_drawn(const fds__new_models *m) { return m->strata; }
+size_t fds__new_models_trained(const fds__new_models *m) { return m->bases; }
 bool fds__new_models_are_all(const fds__new_models *m) { return m->is_exact; }
 bool fds__new_models_are_noisy(const fds__new_models *m) { return m->is_noisy; }
 

@@ -77,7 +77,13 @@ def many_inputs_are_answered_by_what_was_trained_once():
     fit()
     out, err = fds("explain", "run", "--index", "0..24", "--new-player", "two.csv", "--new-models", 9)
     assert err.count("sub-models are trained") == 1 and "without and with each of 2 new players" in err, err
-    assert "by 9 sub-models trained with each new player" in out and "spread over the coalitions" in out, out
+    assert "by sub-models trained with each new player" in out and "spread over the coalitions" in out, out
+    about = fds_json("explain", "run", "--index", 0, "--new-player", "two.csv", "--new-models", 9)
+    assert about["players"] == 7 and about["new_players"] == 2 and about["new_player"] == "two.csv", about
+    assert about["new_models"] == 9 and 1 < about["trained_models"] <= 9, about
+    assert "7 players of train.csv; 2 new players of two.csv" in out, out
+    assert f"{about['trained_models']} with each new player, for 9 sets drawn" in out, out
+    assert f"for {about['trained_models']} different coalitions" in err, err
     check_width(out)
     write("many.csv", [line.rsplit(",", 2)[0] for line in rows(150, 5, str)], "x1,x2,x3")
     out, err = fds("explain", "run", "--rows", "many.csv", "--new-player", "two.csv", "--new-models", 9, "-o", "v.json")
