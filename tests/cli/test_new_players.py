@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """fds explain --new-player: players that a run has never seen, valued by sub-models trained with them."""
 import random
+import shutil
 import time
 
 from harness import *  # noqa: F403
@@ -233,6 +234,24 @@ def what_cannot_be_trained_is_refused():
     refused(["explain", "run", "--rows", "two.csv", "--new-player", "new.csv", "-q"], 1, "say where it is: --data")
     write("moved.csv", lines[1:-1])
     fds("explain", "run", "--rows", "two.csv", "--new-player", "new.csv", "--data", "moved.csv", "-q")
+
+
+@test
+def a_provider_whose_rows_are_gone_is_named():
+    write_data()
+    lines = pathlib.Path("train.csv").read_text().split("\n")[1:-1]
+    # rows of a run for changing data may move; those of others stay where they were
+    cases = (("yes", [line for line in lines if not line.endswith("shop-1")], "shop-1", 0),
+             ("no", lines[:-3], lines[-1].rsplit(",", 1)[1], 9))
+    for changing, left, name, samples in cases:
+        write("train.csv", lines)
+        fit("--changing", changing)
+        ask = ["explain", "run", "--rows", "two.csv", "--new-player", "new.csv", "-q"]
+        fds(*ask)
+        write("train.csv", left)
+        refused(ask, 2, "the samples of the players of run are no longer those in",
+                f'provider "{name}" has {samples} samples there, and had 12', "bring them back")
+        shutil.rmtree("run")
 
 
 @test
