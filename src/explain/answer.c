@@ -278,18 +278,24 @@ static fds_status fill(question *q, const fds_events *events, fds_result *r, fds
     return r->about ? FDS_OK : fds__fail_json(err);
 }
 
-/* Finds all mistakes of the question, before anything is trained. */
-static fds_status check_question(question *q, const fds_params *params, fds_error *err) {
-    const fds__run_info info = fds__run_get_info(q->run);
-    const size_t count = q->in->count;
+/* The mistakes that any inputs would show. */
+static fds_status check_params(question *q, const fds_params *params, fds_error *err) {
     const bool has_new = params && params->new_player;
     if (!has_new)
         TRY(choose_answerer(q, params, err));
     q->has_check = params && params->check;
     if (has_new)
-        TRY(run_check_new(q->run, params, err));
-    else if (params && params->new_models)
-        return fds__fail(err, FDS_ERR_USAGE, "`new_models` needs `new_player`");
+        return run_check_new(q->run, params, err);
+    return params && params->new_models
+               ? fds__fail(err, FDS_ERR_USAGE, "`new_models` needs `new_player`")
+               : FDS_OK;
+}
+
+/* Finds all mistakes of the question, before anything is trained. */
+static fds_status check_question(question *q, const fds_params *params, fds_error *err) {
+    const fds__run_info info = fds__run_get_info(q->run);
+    const size_t count = q->in->count;
+    TRY(check_params(q, params, err));
     TRY(fds__run_check_inputs(q->run, q->in->ds, q->in->index, count, err));
     TRY(RESERVE(q->labels, count, 1, err));
     TRY(RESERVE(q->probs, count, info.classes, err));
@@ -325,6 +331,19 @@ fds_status fds_run_explain(fds_run *run, const fds_input *in, const fds_params *
     fds__free(q.probs);
     fds__free(q.targets);
     return status;
+}
+
+fds_status fds_run_explain_prepare(fds_run *run, const fds_params *params, const fds_events *events,
+                                   fds_error *err) {
+    const fds_input none = {.count = 0};
+    double any;
+    question q = {.run = run, .in = &none};
+    if (fds__run_get_info(run).is_regression)
+        q.targets = &any;
+    TRY(check_params(&q, params, err));
+    TRY(choose_labels(&q, params ? params->explained_label : NULL, err));
+    return params && params->new_player ? run_new_players(run, params, events, &q.new_ones, err)
+                                        : FDS_OK;
 }
 
 /* ---- the figure ---- */

@@ -254,6 +254,31 @@ def a_provider_whose_rows_are_gone_is_named():
         shutil.rmtree("run")
 
 
+def answer_lines(*args, lines, code=0):
+    """(answers, errors) of --jsonl"""
+    done = subprocess.run([FDS, "explain", "run", "--jsonl", *map(str, args)], input="\n".join(lines), text=True,
+                          capture_output=True, env=environment(), timeout=120)
+    assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+    return [json.loads(line) for line in done.stdout.splitlines()], done.stderr
+
+
+@test
+def mistakes_of_all_lines_are_told_before_the_first():
+    write_data()
+    fit()
+    ask = ["--new-player", "new.csv", "--new-models", 8]
+    wrong = ((["--new-player", "nosuch.csv"], 1, "nosuch.csv"),
+             (["--new-models", 8], 2, "--new-models needs --new-player"),
+             ([*ask, "--target", "z"], 2, "--target must be predicted"),
+             ([*ask, "--by", "bank"], 2, "--by bank and --check do not apply"))
+    for options, code, phrase in wrong:
+        answers, err = answer_lines(*options, lines=["[1, 2, 3]", "[1, 2, 3]"], code=code)
+        assert not answers and phrase in err, (answers, err)
+    answers, err = answer_lines(*ask, lines=["[1, 2, 3]", "[1, 2]", "[0, 1, 2]"])
+    assert [len(a.get("ranking", [])) for a in answers] == [1, 0, 1] and "2 numbers" in answers[1]["error"], answers
+    assert err.count("sub-models are trained") == 1, err
+
+
 @test
 def training_hears_ctrl_c():
     write_data(9)
