@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * CSV: one sample per line. sheet.c reads the columns, prepare.c makes features of them.
  *
- * In a regression, labels are targets: numbers. Otherwise classes are the distinct labels, sorted: by value when all are integers, else by bytes. Classes
- * and providers of a training and a test table are numbered together; levels and means come from
- * the training table, or from elsewhere (`prepared`). */
+ * In a regression, labels are targets: numbers. Otherwise classes are the distinct labels, sorted: by
+ * value when all are integers, else by bytes. Classes and providers of a training and a test table are
+ * numbered together; levels and means come from the training table, or from elsewhere (`prepared`). */
 #include "data/sheet.h"
 
 #include <stdlib.h>
