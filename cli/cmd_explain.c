@@ -172,14 +172,16 @@ static fds_status answer_line(const cli_args *args, fds_run *run, const char *te
 }
 
 /* A line that cannot be answered is answered by {"error": text, "line": number}; the next one may be
- * right. */
+ * right. A mistake that all lines would have ends the command before the first. */
 static fds_status answer_lines(const cli_args *args, fds_error *err) {
     fds_run *run = NULL;
-    char *line = NULL;
+    char *line = NULL, message[CLI_MESSAGE_SIZE];
     size_t number = 0;
     lines in = {.data = cli_alloc(1 << 16, 1, err), .capacity = 1 << 16};
     fds_status status =
         in.data ? fds_run_open(args->operand, args->params, &run, err) : FDS_ERR_NOMEM;
+    if (status == FDS_OK)
+        status = fds_run_explain_prepare(run, args->params, args->events, err);
     while (status == FDS_OK && (status = next_line(args, &in, &line, err)) == FDS_OK && line) {
         number++;
         if (!line[strspn(line, " \t\r\n")])
@@ -188,7 +190,8 @@ static fds_status answer_lines(const cli_args *args, fds_error *err) {
         if (status == FDS_OK || status == FDS_ERR_IO || status == FDS_ERR_NOMEM ||
             status == FDS_ERR_CANCELLED)
             continue;
-        json_t *json = json_pack("{s:s, s:I}", "error", err->text, "line", (json_int_t)number);
+        json_t *json = json_pack("{s:s, s:I}", "error", cli_message(err->text, message), "line",
+                                 (json_int_t)number);
         status = json_dumpf(json, stdout, JSON_COMPACT) == 0 && puts("") >= 0 && fflush(stdout) == 0
                      ? FDS_OK
                      : cli_fail(err, FDS_ERR_IO, "cannot write to standard output");

@@ -317,6 +317,21 @@ void cli_print_prediction(const fds_result *r, size_t k) {
     printf("%.4f with no players, %.4f with all\n", fds_result_empty(r, k), fds_result_full(r, k));
 }
 
+/* The new players of an answer, and what was trained with them. */
+static void print_new(const json_t *about) {
+    char count[CLI_NUMBER_SIZE], different[CLI_NUMBER_SIZE];
+    const uint64_t players = cli_get_count(about, "new_players"),
+                   models = cli_get_count(about, "new_models");
+    if (players)
+        printf("; %s new player%s of %s", cli_count(players, count), players == 1 ? "" : "s",
+               cli_get_text(about, "new_player"));
+    putchar('\n');
+    if (models)
+        printf("%-*s %s with each new player, for %s sets drawn\n", CLI_WIDTH, "sub-models",
+               cli_count(cli_get_count(about, "trained_models"), different),
+               cli_count(models, count));
+}
+
 fds_status cli_print_answers(const fds_result *r, size_t inputs, double seconds, fds_error *err) {
     json_t *about = cli_json(fds_result_describe(r), err);
     if (!about)
@@ -325,13 +340,12 @@ fds_status cli_print_answers(const fds_result *r, size_t inputs, double seconds,
     const char *by = cli_get_text(about, "by");
     bool by_bank = strcmp(by, "bank") == 0, by_explainer = !*by || strcmp(by, "explainer") == 0,
          has_check = *cli_get_text(about, "check_errors");
-    printf("%-*s %s: %s, %s players of %s\n", CLI_WIDTH, "run", cli_get_text(about, "run"),
-           cli_get_text(about, "method"), cli_count(fds_result_players(r), count),
+    printf("%-*s %s: %s, %s players of %s", CLI_WIDTH, "run", cli_get_text(about, "run"),
+           cli_get_text(about, "method"), cli_count(cli_get_count(about, "players"), count),
            cli_get_text(about, "data"));
+    print_new(about);
     printf("%-*s %s input%s by ", CLI_WIDTH, "answers", cli_count(inputs, count),
            inputs == 1 ? "" : "s");
-    if (cli_get_count(about, "new_models"))
-        printf("%s ", cli_count(cli_get_count(about, "new_models"), count));
     printf("%s%s in %.1f ms\n",
            by_bank        ? "the sub-models"
            : by_explainer ? cli_get_text(about, "explainer")

@@ -451,6 +451,10 @@ FDS_API fds_status fds_result_create(const fds_values *values, fds_result **out,
  * {"price": 9.5, "colour": "red"}, or an array of all numbers of a sample. */
 FDS_API fds_status fds_input_json(const fds_run *run, const char *json, fds_input **out,
                                   fds_error *err);
+/* Before the first of many inputs without labels: finds the mistakes in params that do not depend on
+ * inputs, reads the data of "new_player" and trains with it, as the first fds_run_explain would. */
+FDS_API fds_status fds_run_explain_prepare(fds_run *run, const fds_params *params,
+                                           const fds_events *events, fds_error *err);
 
 /* ==== Clusters ============================================================================== */
 

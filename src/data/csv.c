@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0
  * CSV: one sample per line. sheet.c reads the columns, prepare.c makes features of them.
  *
- * In a regression, labels are targets: numbers. Otherwise classes are the distinct labels, sorted: by value when all are integers, else by bytes. Classes
- * and providers of a training and a test table are numbered together; levels and means come from
- * the training table. */
+ * In a regression, labels are targets: numbers. Otherwise classes are the distinct labels, sorted: by
+ * value when all are integers, else by bytes. Classes and providers of a training and a test table are
+ * numbered together; levels and means come from the training table, or from elsewhere (`prepared`). */
 #include "data/sheet.h"
 
 #include <stdlib.h>
@@ -153,10 +153,15 @@ static fds_status read_sheets(reading *d, const fds__blob *files, const fds__dat
     for (size_t i = 0; i < d->count; i++) {
         sheet *s = &d->sheets[i];
         TRY(sheet_open(&files[i], options->separator, s, err));
-        TRY(i ? sheet_follow(s, &d->sheets[0], err) : sheet_choose(s, options, events, err));
+        TRY(i                   ? sheet_follow(s, &d->sheets[0], err)
+            : options->prepared ? sheet_choose_prepared(s, options, err)
+                                : sheet_choose(s, options, events, err));
         TRY(sheet_read(s, options->missing, events, err));
     }
-    return fds__prepare_learn(&d->sheets[0], events, &d->preparation, err);
+    if (!options->prepared)
+        return fds__prepare_learn(&d->sheets[0], events, &d->preparation, err);
+    fds__prepare_warn(options->prepared, &d->sheets[0], events);
+    return fds__preparation_copy(options->prepared, &d->preparation, err);
 }
 
 fds_status fds__csv_parse(fds__blob *files, size_t count, const fds__data_options *options,

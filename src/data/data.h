@@ -93,8 +93,15 @@ typedef struct fds__data_options {
     char separator;              /* CSV; 0: found */
     bool is_regression;          /* CSV, NPY: labels are targets */
     fds__missing missing;        /* CSV */
-    fds__size size;              /* pictures in folders */
+    /* CSV: features are made as this says, of columns of these names, and nothing is learnt; or NULL */
+    const fds__preparation *prepared;
+    fds__size size; /* pictures in folders */
 } fds__data_options;
+
+/* fds_data_open, with features as another data set has them; prepared may be NULL. */
+fds_status fds__data_open_prepared(const char *where, const fds_params *params,
+                                   const fds__preparation *prepared, const fds_events *events,
+                                   fds_dataset **train, fds_dataset **test, fds_error *err);
 
 typedef struct fds__dataset_info {
     const char *source; /* where it was read from */
@@ -240,6 +247,7 @@ void fds__preparation_free(fds__preparation *p);
  * values. False for NULL. */
 bool fds__preparation_learns(const fds__preparation *p);
 json_t *fds__preparation_json(const fds__preparation *p); /* p NULL: null */
+fds_status fds__preparation_copy(const fds__preparation *p, fds__preparation **out, fds_error *err);
 /* path: for messages. */
 fds_status fds__preparation_parse(const json_t *json, const char *path, fds__preparation **out,
                                   fds_error *err);

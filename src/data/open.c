@@ -398,6 +398,12 @@ static char separator_of(int sep) { return sep < 1 ? 0 : FDS__SEPARATORS[sep - 1
 
 fds_status fds_data_open(const char *where, const fds_params *params, const fds_events *events,
                          fds_dataset **train, fds_dataset **test, fds_error *err) {
+    return fds__data_open_prepared(where, params, NULL, events, train, test, err);
+}
+
+fds_status fds__data_open_prepared(const char *where, const fds_params *params,
+                                   const fds__preparation *prepared, const fds_events *events,
+                                   fds_dataset **train, fds_dataset **test, fds_error *err) {
     fds__data_options options = {0};
     char hint[FDS__HINT];
     if (params)
@@ -412,6 +418,7 @@ fds_status fds_data_open(const char *where, const fds_params *params, const fds_
                                       .separator = separator_of(params->sep),
                                       .is_regression = params->task == 1,
                                       .missing = (fds__missing)MAX(params->missing, 0)};
+    options.prepared = prepared;
     TRY(fds__size_parse(params ? params->resize : NULL, &options.size, err));
     fds_status status = fds__data_open(where, &options, events, train, test, err);
     if (status == FDS_ERR_NOT_FOUND && !strchr(where, '/'))

@@ -348,3 +348,12 @@ fds_status fds__preparation_parse(const json_t *json, const char *path, fds__pre
         fds__preparation_free(p);
     return status;
 }
+
+fds_status fds__preparation_copy(const fds__preparation *p, fds__preparation **out,
+                                 fds_error *err) {
+    json_t *json = fds__preparation_json(p);
+    fds_status status =
+        json ? fds__preparation_parse(json, "columns", out, err) : fds__fail_json(err);
+    json_decref(json);
+    return status;
+}

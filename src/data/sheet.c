@@ -460,11 +460,29 @@ fds_status sheet_follow(sheet *s, const sheet *first, fds_error *err) {
     return FDS_OK;
 }
 
-fds_status sheet_prepare(sheet *s, const fds__preparation *p, fds_error *err) {
-    drop_all(s);
+static fds_status take_features(sheet *s, const fds__preparation *p, fds_error *err) {
     for (size_t c = 0; c < p->count; c++)
         TRY(take_column(s, p->columns[c].name, SHEET_FEATURE, p->columns[c].is_text,
                         "the data of the run", err));
+    return FDS_OK;
+}
+
+fds_status sheet_choose_prepared(sheet *s, const fds__data_options *options, fds_error *err) {
+    fds__data_options roles = *options;
+    roles.drop = roles.categorical =
+        NULL; /* all columns but those of the preparation are dropped */
+    if (roles.id_column && !has_column(s, roles.id_column))
+        roles.id_column = NULL;
+    TRY(set_roles(s, &roles, err));
+    for (size_t c = 0; c < s->count; c++)
+        if (s->columns[c].role == SHEET_FEATURE)
+            s->columns[c].role = SHEET_DROPPED;
+    return take_features(s, options->prepared, err);
+}
+
+fds_status sheet_prepare(sheet *s, const fds__preparation *p, fds_error *err) {
+    drop_all(s);
+    TRY(take_features(s, p, err));
     return p->id && find_free(s, p->id) ? take_column(s, p->id, SHEET_ID, false, "", err) : FDS_OK;
 }
 

@@ -54,6 +54,8 @@ fds_status sheet_open(const fds__blob *file, char separator, sheet *s, fds_error
  * nothing that a network can use. */
 fds_status sheet_choose(sheet *s, const fds__data_options *options, const fds_events *events,
                         fds_error *err);
+/* The same for a preparation, whose columns are the features. */
+fds_status sheet_choose_prepared(sheet *s, const fds__data_options *options, fds_error *err);
 /* The same as in another sheet, by the names of columns. */
 fds_status sheet_follow(sheet *s, const sheet *first, fds_error *err);
 /* The features of a preparation, and the ids where there are any. */

@@ -135,11 +135,7 @@ static fds_status number_providers(const choice *c, fds_dataset *to, fds_error *
 static fds_status prepare(const fds_dataset *first, fds_dataset *to, fds_error *err) {
     if (!first->preparation)
         return FDS_OK;
-    json_t *json = fds__preparation_json(first->preparation);
-    fds_status status = json ? fds__preparation_parse(json, first->source, &to->preparation, err)
-                             : fds__fail_json(err);
-    json_decref(json);
-    TRY(status);
+    TRY(fds__preparation_copy(first->preparation, &to->preparation, err));
     for (size_t c = 0; c < to->preparation->count && !fds__preparation_learns(to->preparation);
          c++) {
         double sum = 0;

@@ -19,6 +19,7 @@ typedef struct {
     float *probs;     /* (count, classes); of a regression standardised predictions */
     double *targets;  /* (count) of a regression: standardised; or NULL */
     const fds__new_players *new_ones; /* whom to value; NULL: the run's players */
+    double start_s;
 } question;
 
 static fds_status fail_target(const fds_run *run, uint32_t classes, const char *target,
@@ -231,72 +232,118 @@ static const char *say_errors(const question *q) {
         return "of players left out";
     return fds__new_models_are_all(q->new_ones->models)
                ? "none: all coalitions of the run's players were trained"
+           : fds__new_models_are_noisy(q->new_ones->models)
+               ? "spread over the coalitions joined, and noise of the program"
                : "spread over the coalitions that each new player joins";
+}
+
+/* Adds who the new players are, and what was trained with them. */
+static json_t *describe_new(const question *q, json_t *about) {
+    const fds__new_players *who = q->new_ones;
+    bool is_whole = fds__json_put(about, "new_players", json_integer((json_int_t)who->count)) &&
+                    fds__json_put(about, "new_player", fds__json_string(q->run->read_path));
+    if (who->models)
+        is_whole = is_whole &&
+                   fds__json_put(about, "new_models",
+                                 json_integer((json_int_t)fds__new_models_drawn(who->models))) &&
+                   fds__json_put(about, "trained_models",
+                                 json_integer((json_int_t)fds__new_models_trained(who->models)));
+    return fds__json_keep_if(about, is_whole);
 }
 
 static json_t *describe(const question *q, const fds_result *r, double seconds) {
     const fds__run_info info = fds__run_get_info(q->run);
-    return json_pack(
-        "{s:s, s:s, s:o, s:s, s:s, s:s, s:I, s:o, s:s, s:o*, s:s, s:o, s:f}", "version",
-        FDS_VERSION, "task", info.is_regression ? "regression" : "classification", "run",
+    json_t *about = json_pack(
+        "{s:s, s:s, s:o, s:s, s:s, s:s, s:I, s:o, s:s, s:s, s:o, s:f}", "version", FDS_VERSION,
+        "task", info.is_regression ? "regression" : "classification", "run",
         fds__json_string(fds__run_folder(q->run)), "method", info.method, "data", info.source,
-        "explainer", info.explainer, "players", (json_int_t)r->players, "clusters",
-        describe_clusters(q->run, q->new_ones ? 0 : r->players), "by", say_by(q), "new_models",
-        q->new_ones && q->new_ones->models
-            ? json_integer((json_int_t)fds__new_models_each(q->new_ones->models))
-            : NULL,
-        "errors", say_errors(q), "check_errors",
+        "explainer", info.explainer, "players", (json_int_t)info.players, "clusters",
+        describe_clusters(q->run, q->new_ones ? 0 : r->players), "by", say_by(q), "errors",
+        say_errors(q), "check_errors",
         fds__json_string(q->has_check ? fds__run_error_source(q->run, FDS__ANSWERER_BANK) : NULL),
         "seconds", seconds);
+    return about && q->new_ones ? describe_new(q, about) : about;
 }
 
-static fds_status fill(question *q, const fds_params *params, const fds_events *events,
-                       fds_result *r, fds_error *err) {
-    size_t count = q->in->count;
-    double start_s = fds__now_s();
-    TRY(RESERVE(q->labels, count, 1, err));
-    TRY(RESERVE(q->probs, count, fds__run_get_info(q->run).classes, err));
-    if (fds__run_get_info(q->run).is_regression)
-        TRY(RESERVE(q->targets, count, 1, err));
+static fds_status fill(question *q, const fds_events *events, fds_result *r, fds_error *err) {
     if (q->has_check) {
-        TRY(RESERVE(r->checks, count, r->players, err));
-        TRY(RESERVE(r->check_errors, count, r->players, err));
+        TRY(RESERVE(r->checks, q->in->count, r->players, err));
+        TRY(RESERVE(r->check_errors, q->in->count, r->players, err));
     }
-    TRY(choose_labels(q, params ? params->explained_label : NULL, err));
     TRY(solve(q, r, events, err));
     TRY(name_result(q, r, err));
     fds__result_average(r);
     json_decref(r->about);
-    r->about = describe(q, r, fds__now_s() - start_s);
+    r->about = describe(q, r, fds__now_s() - q->start_s);
     return r->about ? FDS_OK : fds__fail_json(err);
 }
 
-fds_status fds_run_explain(fds_run *run, const fds_input *in, const fds_params *params,
-                           const fds_events *events, fds_result **out, fds_error *err) {
-    const fds__run_info info = fds__run_get_info(run);
-    question q = {.run = run, .in = in};
+/* The mistakes that any inputs would show. */
+static fds_status check_params(question *q, const fds_params *params, fds_error *err) {
+    const bool has_new = params && params->new_player;
+    if (!has_new)
+        TRY(choose_answerer(q, params, err));
+    q->has_check = params && params->check;
+    if (has_new)
+        return run_check_new(q->run, params, err);
+    return params && params->new_models
+               ? fds__fail(err, FDS_ERR_USAGE, "`new_models` needs `new_player`")
+               : FDS_OK;
+}
+
+/* Finds all mistakes of the question, before anything is trained. */
+static fds_status check_question(question *q, const fds_params *params, fds_error *err) {
+    const fds__run_info info = fds__run_get_info(q->run);
+    const size_t count = q->in->count;
+    TRY(check_params(q, params, err));
+    TRY(fds__run_check_inputs(q->run, q->in->ds, q->in->index, count, err));
+    TRY(RESERVE(q->labels, count, 1, err));
+    TRY(RESERVE(q->probs, count, info.classes, err));
+    if (info.is_regression)
+        TRY(RESERVE(q->targets, count, 1, err));
+    return choose_labels(q, params ? params->explained_label : NULL, err);
+}
+
+static fds_status answer(question *q, const fds_params *params, const fds_events *events,
+                         fds_result **out, fds_error *err) {
+    const fds__run_info info = fds__run_get_info(q->run);
     fds_result *r;
-    if (!params || !params->new_player)
-        TRY(choose_answerer(&q, params, err));
-    q.has_check = params && params->check;
+    TRY(check_question(q, params, err));
     if (params && params->new_player)
-        TRY(run_new_players(run, params, q.has_check || params->answer_by == 1, events, &q.new_ones,
-                            err));
-    else if (params && params->new_models)
-        return fds__fail(err, FDS_ERR_USAGE, "`new_models` needs `new_player`");
-    TRY(fds__result_create(info.method, q.new_ones ? q.new_ones->count : info.players, in->count,
-                           info.is_regression ? 0 : info.classes, &r, err));
-    fds__run_set_events(run, events);
-    fds_status status = fill(&q, params, events, r, err);
-    fds__run_set_events(run, NULL);
-    fds__free(q.labels);
-    fds__free(q.probs);
-    fds__free(q.targets);
+        TRY(run_new_players(q->run, params, events, &q->new_ones, err));
+    TRY(fds__result_create(info.method, q->new_ones ? q->new_ones->count : info.players,
+                           q->in->count, info.is_regression ? 0 : info.classes, &r, err));
+    fds__run_set_events(q->run, events);
+    fds_status status = fill(q, events, r, err);
+    fds__run_set_events(q->run, NULL);
     if (status != FDS_OK)
         fds_result_free(r);
     else
         *out = r;
     return status;
+}
+
+fds_status fds_run_explain(fds_run *run, const fds_input *in, const fds_params *params,
+                           const fds_events *events, fds_result **out, fds_error *err) {
+    question q = {.run = run, .in = in, .start_s = fds__now_s()};
+    fds_status status = answer(&q, params, events, out, err);
+    fds__free(q.labels);
+    fds__free(q.probs);
+    fds__free(q.targets);
+    return status;
+}
+
+fds_status fds_run_explain_prepare(fds_run *run, const fds_params *params, const fds_events *events,
+                                   fds_error *err) {
+    const fds_input none = {.count = 0};
+    double any;
+    question q = {.run = run, .in = &none};
+    if (fds__run_get_info(run).is_regression)
+        q.targets = &any;
+    TRY(check_params(&q, params, err));
+    TRY(choose_labels(&q, params ? params->explained_label : NULL, err));
+    return params && params->new_player ? run_new_players(run, params, events, &q.new_ones, err)
+                                        : FDS_OK;
 }
 
 /* ---- the figure ---- */

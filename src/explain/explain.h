@@ -143,9 +143,13 @@ typedef enum fds__answerer { FDS__ANSWERER_EXPLAINER, FDS__ANSWERER_BANK } fds__
 
 typedef struct fds__new_models fds__new_models; /* new_models.c */
 void fds__new_models_free(fds__new_models *models);
-size_t fds__new_models_each(const fds__new_models *models); /* how many a new player has */
+size_t fds__new_models_drawn(const fds__new_models *models); /* coalitions, with repeated ones */
+/* Those that are trained, with each new player and without. */
+size_t fds__new_models_trained(const fds__new_models *models);
 /* No coalition of the run's players is missing: values are exact. */
 bool fds__new_models_are_all(const fds__new_models *models);
+/* The answers of a program have noise, which the errors contain. */
+bool fds__new_models_are_noisy(const fds__new_models *models);
 
 /* Players that the run has not seen. */
 typedef struct fds__new_players {
@@ -164,6 +168,10 @@ typedef struct fds__new_players {
 fds_status fds__run_open_new(fds_run *run, const char *path, const fds_events *events,
                              fds__new_players *out, fds_error *err);
 void fds__new_players_free(fds__new_players *players);
+
+/* Whether the run can explain these samples; index may be NULL. */
+fds_status fds__run_check_inputs(const fds_run *run, const fds_dataset *ds, const uint32_t *index,
+                                 size_t count, fds_error *err);
 
 /* The caller's arrays. */
 typedef struct fds__answers {

@@ -257,8 +257,7 @@ static float greatest(const fds_dataset *ds) {
     return most;
 }
 
-/* Bytes 0 to 255 saved as floats would be other pictures. */
-static fds_status check_range(const fds_run *run, const fds_dataset *ds, fds_error *err) {
+fds_status fds__run_check_range(const fds_run *run, const fds_dataset *ds, fds_error *err) {
     float most = greatest(ds);
     return most > 1 && greatest(fds_run_samples(run)) <= 1
                ? fds__fail(
@@ -282,7 +281,7 @@ static fds_status read_rows(const fds_run *run, const char *path, const char *te
              : fds__data_rows(path, preparation, info.shape, info.classes, events, out, err);
     fds__preparation_free(preparation);
     if (status == FDS_OK && info.is_image)
-        status = check_range(run, *out, err);
+        status = fds__run_check_range(run, *out, err);
     if (status != FDS_OK)
         fds_dataset_free(*out);
     return status;

@@ -90,6 +90,41 @@ static bool is_by_provider(const opening *o) {
     return fit && fit->players && !strcmp(fit->players, "providers") && fit->group_value != 1;
 }
 
+/* What became of a provider that has other samples than in the fit; or what is said otherwise. */
+static const char *find_change(const opening *o, const char *otherwise, char *out, size_t size) {
+    const fds_dataset *ds = o->parts[0];
+    json_t *player;
+    size_t p;
+    json_array_foreach(json_object_get(o->run->record.json, "players"), p, player) {
+        const char *name = json_string_value(json_object_get(player, "name")),
+                   *provider = json_string_value(json_object_get(player, "provider"));
+        const size_t then = json_array_size(json_object_get(player, "samples"));
+        size_t now = 0;
+        uint32_t id = 0;
+        if (!ds->provider_ids || !name || !provider || strcmp(name, provider) != 0)
+            continue;
+        while (id < ds->providers && strcmp(ds->provider_names[id], name) != 0)
+            id++;
+        for (size_t i = 0; id < ds->providers && i < ds->count; i++)
+            now += ds->provider_ids[i] == id;
+        if (now < then || (now > then && o->parts[1])) { /* else tests may be set aside */
+            snprintf(out, size, "provider \"%.60s\" has %zu samples there, and had %zu", name, now,
+                     then);
+            return out;
+        }
+    }
+    return otherwise;
+}
+
+static fds_status fail_changed(const opening *o, const char *otherwise, fds_error *err) {
+    char change[160];
+    return fds__fail(err, FDS_ERR_USAGE,
+                     "`new_player`: the samples of the players of %s are no longer those in %s: "
+                     "%s; bring them back, or fit again",
+                     o->run->dir, o->parts[0]->source,
+                     find_change(o, otherwise, change, sizeof change));
+}
+
 /* Player p of the run owns these rows. */
 static fds_status list_known(opening *o, size_t p, bool *is_owned, fds_error *err) {
     const json_t *player = json_array_get(json_object_get(o->run->record.json, "players"), p),
@@ -99,11 +134,7 @@ static fds_status list_known(opening *o, size_t p, bool *is_owned, fds_error *er
     for (size_t i = 0; i < count; i++) {
         json_int_t row = json_integer_value(json_array_get(list, i));
         if (row < 0 || (size_t)row >= o->parts[0]->count || is_owned[row])
-            return fds__fail(err, FDS_ERR_USAGE,
-                             "`new_player`: %s has %zu samples, and sample %lld of player \"%s\" "
-                             "of %s is none of them, or that of two players",
-                             o->parts[0]->source, o->parts[0]->count, (long long)row, o->names[p],
-                             o->run->dir);
+            return fail_changed(o, "samples are missing", err);
         is_owned[row] = true;
         o->samples[at + i] = (uint32_t)row;
     }
@@ -224,11 +255,7 @@ static fds_status check_samples(const opening *o, const char *text, fds_error *e
     for (size_t i = 0; i < sizeof same / sizeof *same; i++)
         is_same &= strcmp(text_at(then, same[i]), text_at(now, same[i])) == 0;
     json_decref(now);
-    return is_same ? FDS_OK
-                   : fds__fail(err, FDS_ERR_USAGE,
-                               "`new_player`: the samples of the players of %s are no longer those "
-                               "in %s: their checksum differs; bring them back, or fit again",
-                               o->run->dir, o->parts[0]->source);
+    return is_same ? FDS_OK : fail_changed(o, "their checksum differs", err);
 }
 
 static fds_status take_scale(const opening *o, const fds_utility *known, fds_error *err) {

@@ -41,6 +41,7 @@ struct fds__new_models {
     size_t known, new_players;
     size_t strata;     /* coalitions of known players that were drawn */
     bool is_exact;     /* they are all that there are */
+    bool is_noisy;     /* the program's answers have noise: a coalition may be trained twice */
     size_t bases;      /* different ones */
     uint32_t *base_of; /* (strata) */
     double *shares;    /* (strata) of their differences in a value */

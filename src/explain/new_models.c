@@ -10,7 +10,9 @@
  * t^2 (n + 1), rounded down, and the difference counts 2 t times, for one t of each of K equal parts of
  * 0 .. 1. So the mean of K is unbiased, with about half of the variance that uniform sizes have
  * (docs/many-players.md). New players share the sets S: K sub-models without, and K with each of them.
- * Where K is not below 2^n, all sets are taken, and the value is exact.
+ * Where K is not below 2^n, all sets are taken, and the value is exact. Not so where a program answers with
+ * noise: sets are drawn then too, and one that is drawn again is trained again, so that the spread of the
+ * differences has all of the noise.
  *
  * The standard error is that of a mean of K independent numbers, which is too large, because their parts of
  * 0 .. 1 differ; Student's quantile takes the place of the normal one, because K is small.
@@ -39,8 +41,17 @@ void fds__new_models_free(fds__new_models *m) {
     fds__free(m);
 }
 
-size_t fds__new_models_each(const fds__new_models *m) { return m->strata; }
+size_t fds__new_models_drawn(const fds__new_models *m) { return m->strata; }
+size_t fds__new_models_trained(const fds__new_models *m) { return m->bases; }
 bool fds__new_models_are_all(const fds__new_models *m) { return m->is_exact; }
+bool fds__new_models_are_noisy(const fds__new_models *m) { return m->is_noisy; }
+
+/* A program that may answer the same question differently. */
+static bool has_noise(const fds_run *run) {
+    const json_t *utility = json_object_get(run->record.json, "utility");
+    const char *noise = json_string_value(json_object_get(utility, "noise"));
+    return noise && !strcmp(noise, "allowed");
+}
 
 static size_t words_of(const fds__new_models *m) {
     return fds_coalition_words(m->known + m->new_players);
@@ -65,10 +76,10 @@ static void draw_set(fds__new_models *m, uint64_t seed, size_t k, uint32_t *orde
         fds__coalition_add(set, order[i]);
 }
 
-/* The place of the set behind the last among those before; its own: it is another. */
+/* The place of the set behind the last among those before; its own: it is another, or has noise. */
 static size_t find_set(const fds__new_models *m, size_t words) {
     const uint64_t *last = m->bits + m->bases * words;
-    size_t b = 0;
+    size_t b = m->is_noisy ? m->bases : 0;
     while (b < m->bases && memcmp(m->bits + b * words, last, words * sizeof *last) != 0)
         b++;
     return b;
@@ -85,7 +96,7 @@ static double share_of(size_t players, size_t size) {
 static fds_status draw(fds__new_models *m, uint64_t seed, fds_error *err) {
     const size_t words = words_of(m);
     OWNED uint32_t *order = NULL;
-    m->is_exact = m->known <= MOST_EXACT && ((size_t)1 << m->known) <= m->strata;
+    m->is_exact = !m->is_noisy && m->known <= MOST_EXACT && ((size_t)1 << m->known) <= m->strata;
     if (m->is_exact)
         m->strata = (size_t)1 << m->known;
     TRY(RESERVE(order, m->known, 1, err));
@@ -202,13 +213,18 @@ static fds_status train_networks(const fds_run *run, fds__new_models *m, const f
     return status;
 }
 
-static fds_status make_room(const fds_run *run, fds__new_models *m, fds_error *err) {
-    const size_t models = model_count(m), weights = fds_net_weights(run->net);
+static fds_status check_limits(const fds_run *run, const fds__new_models *m, fds_error *err) {
+    const size_t models = model_count(m), weights = run->program ? 0 : fds_net_weights(run->net);
     if (weights > FDS__MAX_UTILITY_MEMORY / sizeof *m->weights / models)
         return fds__fail(err, FDS_ERR_LIMIT,
                          "`new_models`: %zu sub-models of %zu weights are more than %zu GiB: give "
                          "fewer, or fewer new players",
                          models, weights, FDS__MAX_UTILITY_MEMORY >> 30);
+    return FDS_OK;
+}
+
+static fds_status make_room(const fds_run *run, fds__new_models *m, fds_error *err) {
+    const size_t models = model_count(m), weights = fds_net_weights(run->net);
     m->net = run->net;
     TRY(RESERVE(m->weights, models, weights, err));
     TRY(RESERVE(m->lanes, m->workers, 1, err));
@@ -219,10 +235,11 @@ static fds_status make_room(const fds_run *run, fds__new_models *m, fds_error *e
 
 static void announce(const fds__new_models *m, bool is_program, const fds_events *events) {
     fds__log(events, FDS_LOG_INFO,
-             "%zu sub-models are trained%s: for %zu different coalitions of the run's %zu players, "
+             "%zu sub-models are trained%s: for %zu %scoalitions of the run's %zu players, "
              "without and with each of %zu new player%s%s",
-             model_count(m), is_program ? " by the program" : "", m->bases, m->known,
-             m->new_players, m->new_players == 1 ? "" : "s",
+             model_count(m), is_program ? " by the program" : "", m->bases,
+             m->is_noisy ? "" : "different ", m->known, m->new_players,
+             m->new_players == 1 ? "" : "s",
              m->is_exact ? "; these are all, and the values exact" : "");
 }
 
@@ -233,9 +250,9 @@ fds_status fds__new_models_train(const fds_run *run, const fds_params *params, s
     fds__new_models *m;
     TRY(RESERVE(m, 1, 1, err));
     *out = m;
-    TRY(fds__new_game_open(run, params, more, new_ones, events, &m->game, err));
     m->known = run->record.info.players;
-    m->new_players = fds_players_count(m->game.players) - m->known;
+    m->new_players = new_ones ? fds_players_count(new_ones) : 1;
+    m->is_noisy = has_noise(run);
     m->strata = strata;
     m->workers = MAX(run->threads, 1u);
     if (strata > MOST_MODELS / (1 + m->new_players))
@@ -245,6 +262,8 @@ fds_status fds__new_models_train(const fds_run *run, const fds_params *params, s
             "trained",
             strata, m->new_players, MOST_MODELS);
     TRY(draw(m, seed, err));
+    TRY(check_limits(run, m, err));
+    TRY(fds__new_game_open(run, params, more, new_ones, events, &m->game, err));
     announce(m, run->program, events);
     if (run->program)
         return FDS_OK;

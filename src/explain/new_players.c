@@ -48,42 +48,21 @@ static fds_status open_map(fds_run *run, fds_error *err) {
     return status;
 }
 
-/* Whether rows become the same features: both as they are, or by the same levels and means. */
-static bool is_prepared_alike(const json_t *ours, json_t *theirs, const fds__preparation *of) {
-    const json_t *columns = json_object_get(ours, "columns");
-    json_t *column, *other = json_object_get(theirs, "columns");
-    size_t i;
-    bool learns = fds__preparation_learns(of) || json_array_size(columns) != json_array_size(other);
-    json_array_foreach((json_t *)(uintptr_t)columns, i, column) learns |=
-        !json_is_null(json_object_get(column, "levels")) ||
-        json_is_true(json_object_get(column, "has_missing"));
-    if (learns || !columns)
-        return json_equal(ours, theirs);
-    json_array_foreach((json_t *)(uintptr_t)columns, i, column) /* nothing needs the means */
-        if (!json_equal(json_object_get(column, "name"),
-                        json_object_get(json_array_get(other, i), "name"))) return false;
-    return true;
-}
-
-/* Features must be made of columns in the run's way. */
+/* Samples must be of the run's kind. */
 static fds_status check_data(const fds_run *run, const fds_dataset *ds, fds_error *err) {
     fds_shape ours = run->record.info.shape, theirs = ds->shape;
-    const json_t *wanted = fds__run_preparation(run);
+    const bool has_columns = json_is_object(fds__run_preparation(run));
+    if (has_columns != (ds->preparation != NULL))
+        return fds__fail(err, FDS_ERR_USAGE, "`new_player`: %s is %s, but the run was fitted on %s",
+                         ds->source, ds->preparation ? "CSV data" : "no CSV data",
+                         has_columns ? "such data" : "other data");
     if (!fds__shape_equal(ours, theirs))
         return fds__fail(err, FDS_ERR_SHAPE,
                          "`new_player`: %s has samples of %ux%ux%u (channels, rows, columns), but "
                          "the run explains %ux%ux%u",
                          ds->source, theirs.channels, theirs.height, theirs.width, ours.channels,
                          ours.height, ours.width);
-    json_t *given = fds__preparation_json(ds->preparation);
-    bool is_same =
-        given && is_prepared_alike(wanted ? wanted : json_null(), given, ds->preparation);
-    json_decref(given);
-    return is_same ? FDS_OK
-                   : fds__fail(err, FDS_ERR_USAGE,
-                               "`new_player`: the columns of %s become other features than those "
-                               "of the run",
-                               ds->source);
+    return run->record.info.is_image ? fds__run_check_range(run, ds, err) : FDS_OK;
 }
 
 static fds_status check_task(const fds_run *run, const fds_dataset *ds, fds_error *err) {
@@ -174,9 +153,13 @@ static fds_status fill(fds_run *run, const fds_dataset *ds, const fds_players *p
     return add_players(run, ds, players, labels, events, out, err);
 }
 
-/* Labelled data, read as that of the run. */
+/* Labelled data, read as that of the run; columns become features by the run's levels and means. */
 static fds_status read_data(const fds_run *run, const char *path, const fds_events *events,
                             fds_dataset *parts[2], fds_error *err) {
+    const json_t *json = fds__run_preparation(run);
+    fds__preparation *prepared = NULL;
+    if (json_is_object(json))
+        TRY(fds__preparation_parse(json, run->dir, &prepared, err));
     fds_params *how = fds_params_create("show");
     fds_status status = how ? FDS_OK : fds__fail_nomem(err, sizeof(fds_params));
     for (const char *const *name = fds__run_reading; *name && status == FDS_OK; name++) {
@@ -187,8 +170,9 @@ static fds_status read_data(const fds_run *run, const char *path, const fds_even
             status = fds_params_set(how, *name, value, err);
     }
     if (status == FDS_OK)
-        status = fds_data_open(path, how, events, &parts[0], &parts[1], err);
+        status = fds__data_open_prepared(path, how, prepared, events, &parts[0], &parts[1], err);
     fds_params_free(how);
+    fds__preparation_free(prepared);
     return status;
 }
 
@@ -234,19 +218,23 @@ fds_status fds__run_open_new(fds_run *run, const char *path, const fds_events *e
     return open_players(run, path, NULL, events, out, err);
 }
 
-fds_status run_new_players(fds_run *run, const fds_params *params, bool is_other,
-                           const fds_events *events, const fds__new_players **out, fds_error *err) {
-    const char *path = params->new_player;
-    const uint64_t seed =
-        fds__is_given(params, seed) ? params->seed : run->record.settings.utility.train.seed;
-    if (is_other)
+fds_status run_check_new(const fds_run *run, const fds_params *params, fds_error *err) {
+    if (params->check || params->answer_by == 1)
         return fds__fail(
             err, FDS_ERR_USAGE,
             "`new_player`: the sub-models of the run were trained without the new "
             "players, so that `by` bank and `check` do not apply; `new_models` trains some "
             "with them");
-    if (strlen(path) >= sizeof run->read_path)
-        return fds__fail(err, FDS_ERR_USAGE, "`new_player`: the path is too long");
+    return strlen(params->new_player) < sizeof run->read_path
+               ? FDS_OK
+               : fds__fail(err, FDS_ERR_USAGE, "`new_player`: the path is too long");
+}
+
+fds_status run_new_players(fds_run *run, const fds_params *params, const fds_events *events,
+                           const fds__new_players **out, fds_error *err) {
+    const char *path = params->new_player;
+    const uint64_t seed =
+        fds__is_given(params, seed) ? params->seed : run->record.settings.utility.train.seed;
     uint64_t stamp;
     *out = &run->read;
     TRY(fds__path_stamp(path, &stamp, err)); /* before: a change while it is read is seen later */

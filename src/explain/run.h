@@ -445,6 +445,8 @@ struct fds_input {
     size_t count;
 };
 
+/* Bytes 0 to 255 that were saved as floats would be other pictures than the run's. FDS_ERR_FORMAT. */
+fds_status fds__run_check_range(const fds_run *run, const fds_dataset *ds, fds_error *err);
 /* The run's number of a class; its number of classes: it has none of that name. */
 uint32_t fds__run_find_class(const fds_run *run, const char *name);
 

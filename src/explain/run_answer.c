@@ -202,9 +202,8 @@ static fds_status explain_part(fds_run *run, fds__answerer by, bool is_given, pa
     return status;
 }
 
-fds_status fds__run_explain(fds_run *run, fds__answerer by, const fds_dataset *ds,
-                            const uint32_t *index, size_t count, bool is_given,
-                            const fds__answers *answers, fds_error *err) {
+fds_status fds__run_check_inputs(const fds_run *run, const fds_dataset *ds, const uint32_t *index,
+                                 size_t count, fds_error *err) {
     fds_shape ours = run->record.info.shape, theirs = ds->shape;
     if (!fds__shape_equal(ours, theirs))
         return fds__fail(err, FDS_ERR_SHAPE,
@@ -212,7 +211,13 @@ fds_status fds__run_explain(fds_run *run, fds__answerer by, const fds_dataset *d
                          "explains %ux%ux%u",
                          ds->source, theirs.channels, theirs.height, theirs.width, ours.channels,
                          ours.height, ours.width);
-    TRY(fds__samples_check(ds, index, count, err));
+    return fds__samples_check(ds, index, count, err);
+}
+
+fds_status fds__run_explain(fds_run *run, fds__answerer by, const fds_dataset *ds,
+                            const uint32_t *index, size_t count, bool is_given,
+                            const fds__answers *answers, fds_error *err) {
+    TRY(fds__run_check_inputs(run, ds, index, count, err));
     if (run->record.info.is_regression && !answers->targets)
         return fds__fail(err, FDS_ERR_USAGE, "%s: a regression is explained for targets", run->dir);
     size_t chunk = MIN(run->chunk, count), size = chunk * run->record.info.classes;

@@ -46,10 +46,11 @@ static inline bool run_has_jackknife(const fds_run *run, fds__answerer by) {
     return run_is_by_all(run, by) || run->record.report.choice.is_bank;
 }
 
-/* The new players of `new_player`, read and trained with once, and again when the data has changed.
- * is_other: someone else than the explainer is asked. */
-fds_status run_new_players(fds_run *run, const fds_params *params, bool is_other,
-                           const fds_events *events, const fds__new_players **out, fds_error *err);
+/* Whether the parameters beside `new_player` go with it. */
+fds_status run_check_new(const fds_run *run, const fds_params *params, fds_error *err);
+/* The new players of `new_player`, read and trained with once, and again when the data has changed. */
+fds_status run_new_players(fds_run *run, const fds_params *params, const fds_events *events,
+                           const fds__new_players **out, fds_error *err);
 
 /* Opens the bank of all sub-models, once. */
 fds_status run_open_bank(fds_run *run, fds_error *err);

@@ -311,6 +311,70 @@ static void other_data_is_refused(void **state) {
     task_free(&t);
 }
 
+/* What would otherwise be told after hours of training. */
+static void mistakes_are_found_before_anything_is_trained(void **state) {
+    (void)state;
+    static const float pixels[4 * PLAYERS];
+    static const uint16_t labels[PLAYERS];
+    fds_error err;
+    task t = task_providers("afds");
+    fit(&t, scratch_path("run"));
+    fds_run *run = open_run(scratch_path("run"));
+    fds_params p = question_of(write_new(), 8, 4);
+    p.explained_label = "nonsense";
+    expect_failure(try_value(run, &t, &p, NULL, &err), FDS_ERR_USAGE, &err, "`target`");
+    assert_true(run->read.count == 0);
+    p.explained_label = NULL;
+    fds_dataset *other = NULL;
+    fds_result *r = NULL;
+    expect_ok(fds__dataset_create(PLAYERS, (fds_shape){2, 1, 1}, NULL, pixels, labels, CLASSES,
+                                  NULL, &other, &err),
+              &err);
+    fds_input odd = {.ds = other, .index = (uint32_t[]){0}, .count = 1};
+    err = (fds_error){0};
+    expect_failure(fds_run_explain(run, &odd, &p, NULL, &r, &err), FDS_ERR_SHAPE, &err, "2x1x1");
+    assert_true(run->read.count == 0);
+    p.new_models = (size_t)1 << 20;
+    assert_int_equal(remove(scratch_path("providers.csv")), 0); /* nor has it been read */
+    expect_failure(try_value(run, &t, &p, NULL, &err), FDS_ERR_LIMIT, &err, "`new_models`");
+    fds_dataset_free(other);
+    fds_run_free(run);
+    task_free(&t);
+}
+
+/* The share of the time of a question that its answer tells. */
+static double told_share(fds_run *run, const task *t, uint64_t seed) {
+    const fds_params p = question_of(write_new(), ALL, seed);
+    fds_input *in = asked_of(run, t);
+    fds_result *r = NULL;
+    json_t *about = NULL;
+    fds_error err;
+    const double start_s = fds__now_s();
+    expect_ok(fds_run_explain(run, in, &p, NULL, &r, &err), &err);
+    const double elapsed_s = fds__now_s() - start_s;
+    const char *text = fds_result_describe(r);
+    expect_ok(fds__json_parse("result", text, strlen(text), &about, &err), &err);
+    const double seconds = json_number_value(json_object_get(about, "seconds"));
+    assert_true(seconds <= elapsed_s);
+    json_decref(about);
+    fds_result_free(r);
+    fds_input_free(in);
+    return seconds / elapsed_s;
+}
+
+static void the_time_of_an_answer_includes_training(void **state) {
+    (void)state;
+    double most = 0;
+    task t = task_providers("afds");
+    fit(&t, scratch_path("run"));
+    fds_run *run = open_run(scratch_path("run"));
+    for (uint64_t seed = 0; seed < 5; seed++) /* each trains anew; other programs may run between */
+        most = fmax(most, told_share(run, &t, seed));
+    assert_true(most > 0.5);
+    fds_run_free(run);
+    task_free(&t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         IN_SCRATCH(all_coalitions_give_the_exact_value),
@@ -320,6 +384,8 @@ int main(void) {
         IN_SCRATCH(training_can_be_cancelled_and_asked_for_again),
         IN_SCRATCH(failures_are_told),
         IN_SCRATCH(other_data_is_refused),
+        IN_SCRATCH(mistakes_are_found_before_anything_is_trained),
+        IN_SCRATCH(the_time_of_an_answer_includes_training),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

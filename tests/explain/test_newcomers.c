@@ -118,20 +118,20 @@ static void data_that_has_changed_is_read_again(void **state) {
     t.params.explainer_epochs = 2;
     fit(&t, scratch_path("run"));
     fds_run *run = open_run(scratch_path("run"));
-    expect_ok(run_new_players(run, &asked, false, NULL, &who, &err), &err);
+    expect_ok(run_new_players(run, &asked, NULL, &who, &err), &err);
     assert_int_equal(who->count, PLAYERS);
     const double *before = who->h;
-    expect_ok(run_new_players(run, &asked, false, NULL, &who, &err), &err);
+    expect_ok(run_new_players(run, &asked, NULL, &who, &err), &err);
     assert_ptr_equal(who->h, before); /* nothing has changed */
     assert_int_equal(remove(in_run(folder, "provider.npy")), 0);
-    expect_ok(run_new_players(run, &asked, false, NULL, &who, &err), &err);
+    expect_ok(run_new_players(run, &asked, NULL, &who, &err), &err);
     assert_int_equal(who->count, 1);
     int64_t labels[PLAYERS] = {1};
     uint32_t label = who->labels[0];
     for (size_t i = 0; i < PLAYERS; i++)
         labels[i] = label == 1 ? 2 : 1;
     write_npy(in_run(folder, "y.npy"), "<i8", "16,", labels, sizeof labels);
-    expect_ok(run_new_players(run, &asked, false, NULL, &who, &err), &err);
+    expect_ok(run_new_players(run, &asked, NULL, &who, &err), &err);
     assert_int_equal(who->labels[0], labels[0]);
     fds_run_free(run);
     task_free(&t);
@@ -148,15 +148,15 @@ static void questions_without_an_answer_are_refused(void **state) {
     fds_run *run = open_run(scratch_path("run"));
     fds_params asked = fds__params_default(FDS__JOB_EXPLAIN);
     asked.new_player = folder;
-    expect_failure(run_new_players(run, &asked, true, NULL, &who, &err), FDS_ERR_USAGE, &err,
-                   "`by` bank");
+    asked.answer_by = 1;
+    expect_failure(run_check_new(run, &asked, &err), FDS_ERR_USAGE, &err, "`by` bank");
+    asked.answer_by = 0;
     asked.new_player = scratch_path("none");
-    expect_failure(run_new_players(run, &asked, false, NULL, &who, &err), FDS_ERR_NOT_FOUND, &err,
-                   "none");
+    expect_failure(run_new_players(run, &asked, NULL, &who, &err), FDS_ERR_NOT_FOUND, &err, "none");
     asked.new_player = folder;
     const int64_t strange[PLAYERS] = {7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 8};
     write_npy(in_run(folder, "y.npy"), "<i8", "16,", strange, sizeof strange);
-    expect_failure(run_new_players(run, &asked, false, NULL, &who, &err), FDS_ERR_USAGE, &err,
+    expect_failure(run_new_players(run, &asked, NULL, &who, &err), FDS_ERR_USAGE, &err,
                    "class \"7\"");
     fds_run_free(run);
     t.params.rank_from = 0;
