@@ -16,6 +16,10 @@ import subprocess
 import tempfile
 import time
 
+import numpy as np
+
+import digits
+
 SETTINGS = [  # method, players, digits of each (0: players are digits), coalitions, epochs (0: until it converges)
     ("fds", 100, 0, 60, 0), ("afds", 100, 0, 1000, 2), ("gfds", 100, 0, 200, 2), ("gfds", 400, 0, 400, 1),
     ("gfds+", 1000, 0, 100, 1), ("afds", 4000, 0, 800, 1), ("gfds+", 10000, 0, 40, 1),
@@ -36,14 +40,16 @@ def run(command):
     return text, time.monotonic() - start, usage.ru_maxrss * 1024
 
 
-def choose(work, players, each):
-    """Options for so many digits as players, or for so many providers, each of which owns as many digits."""
+def choose(fds, data, work, players, each):
+    """The data and options: so many digits as players, or so many providers, each of which owns as many digits."""
     if not each:
-        return ["--players", str(players)]
-    path = os.path.join(work, "owners.csv")
-    with open(path, "w", encoding="utf-8") as file:
-        file.writelines(f"{sample},provider {sample % players}\n" for sample in range(players * each))
-    return ["--owners", path, "--players", "providers", "--inputs-from", "test"]
+        return [data, "--players", str(players)]
+    (x, y), (x_test, y_test) = digits.read_digits(fds, data)
+    owned = players * each
+    for name, array in (("x_train", x[:owned]), ("y_train", y[:owned]), ("x_test", x_test), ("y_test", y_test),
+                        ("provider_train", np.arange(owned) % players)):
+        np.save(os.path.join(work, f"{name}.npy"), array)
+    return [work, "--players", "providers", "--inputs-from", "test"]
 
 
 def main():
@@ -56,8 +62,9 @@ def main():
           "| memory predicted, MB | ratio |")
     print("|" + " --- |" * 9)
     for method, players, each, coalitions, epochs in SETTINGS:
-        work = tempfile.mkdtemp()
-        command = [os.path.join(a.build, "cli/fds"), "fit", a.data, "--method", method, *choose(work, players, each),
+        work, out = tempfile.mkdtemp(), tempfile.mkdtemp()
+        fds = os.path.join(a.build, "cli/fds")
+        command = [fds, "fit", *choose(fds, a.data, work, players, each), "--method", method,
                    "--coalitions", str(coalitions), "--inputs", "100", "--explainer", "bank", "--threads", "1"]
         command += ["--epochs", str(epochs)] if epochs else []
         text, seconds, _ = run(command + ["--estimate", "--json"])
@@ -65,7 +72,6 @@ def main():
         predicted = said["seconds"]["sub-models"] + said["seconds"]["values"]
         time_ratio = memory_ratio = "not run"
         if predicted <= a.most:
-            out = os.path.join(work, "run")
             _, _, peak = run(command + ["-o", out, "--quiet"])
             took = json.load(open(os.path.join(out, "run.json")))["results"]["seconds"]
             time_ratio = f"{(took['sub-models'] + took['values']) / predicted:.2f}"
@@ -73,6 +79,7 @@ def main():
         print(f"| {method} | {players:,} | {each or '-'} | {coalitions:,} | {seconds:.1f} | {predicted:.1f} "
               f"| {time_ratio} | {said['memory'] / 1e6:.0f} | {memory_ratio} |", flush=True)
         shutil.rmtree(work)
+        shutil.rmtree(out)
 
 
 if __name__ == "__main__":
