@@ -102,6 +102,8 @@ void fds__sha256(const fds__bytes *parts, size_t count, uint8_t digest[32]);
 void fds__sha256_each(const fds__bytes *messages, size_t count, uint8_t (*digests)[32]);
 /* Of a file, read piece by piece; as fds_sha256_hex writes it. */
 fds_status fds__file_sha256(const char *path, char hex[65], fds_error *err);
+/* The same with fds_checksum: 16 digits. Ten times as fast, but no protection from forgers. */
+fds_status fds__file_checksum(const char *path, char hex[65], fds_error *err);
 /* 64 digits, as fds_sha256_hex writes them. False: they are none; NULL is fine. */
 void fds__hex_write(const uint8_t digest[32], char hex[65]);
 bool fds__hex_read(const char *hex, uint8_t bytes[32]);
@@ -126,9 +128,9 @@ void fds__text_add(fds__text *text, const char *part, size_t size);
  * comma. */
 __attribute__((format(printf, 2, 3))) void fds__text_print(fds__text *text, const char *format,
                                                            ...);
-/* The fewest digits that read back as the same number: as a double, or as a float. */
+/* The fewest digits that read back as the same number, as a double, and how many characters. */
 enum { FDS__NUMBER = 32 };
-void fds__write_double(double value, char text[FDS__NUMBER]);
+size_t fds__write_double(double value, char text[FDS__NUMBER]);
 double fds__read_double(const char *text, char **end); /* strtod with a point in every locale */
 void fds__text_double(fds__text *text, double value);
 void fds__text_float(fds__text *text, float value);

@@ -4,6 +4,7 @@
 #include "base/hash_lanes.h"
 
 #include <nettle/sha2.h>
+#include <stdio.h>
 #include <string.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
@@ -72,31 +73,55 @@ void fds_sha256_hex(const void *data, size_t size, char hex[65]) {
     fds__hex_write(digest, hex);
 }
 
-static fds_status hash_open(fds__file *file, char hex[65], fds_error *err) {
+/* Gives a file to take(state, bytes, data), piece by piece. */
+static fds_status read_open(fds__file *file, void (*take)(void *, size_t, const uint8_t *),
+                            void *state, fds_error *err) {
     enum { PIECE = 1 << 18 };
-    struct sha256_ctx context;
-    uint8_t digest[SHA256_DIGEST_SIZE];
     uint64_t size = 0;
     OWNED uint8_t *piece = NULL;
     TRY(fds__file_size(file, &size, err));
     TRY(NEW(piece, PIECE, err));
-    sha256_init(&context);
     for (uint64_t at = 0; at < size; at += PIECE) {
         size_t count = (size_t)MIN(size - at, (uint64_t)PIECE);
         TRY(fds__file_read_at(file, piece, count, at, err));
-        sha256_update(&context, count, piece);
+        take(state, count, piece);
     }
+    return FDS_OK;
+}
+
+static fds_status read_pieces(const char *path, void (*take)(void *, size_t, const uint8_t *),
+                              void *state, fds_error *err) {
+    fds__file file;
+    TRY(fds__file_open(&file, path, FDS__ACCESS_READ, err));
+    fds_status status = read_open(&file, take, state, err);
+    fds__file_close(&file);
+    return status;
+}
+
+static void take_sha256(void *state, size_t size, const uint8_t *data) {
+    sha256_update(state, size, data);
+}
+
+fds_status fds__file_sha256(const char *path, char hex[65], fds_error *err) {
+    struct sha256_ctx context;
+    uint8_t digest[SHA256_DIGEST_SIZE];
+    sha256_init(&context);
+    TRY(read_pieces(path, take_sha256, &context, err));
     sha256_digest(&context, SHA256_DIGEST_SIZE, digest);
     fds__hex_write(digest, hex);
     return FDS_OK;
 }
 
-fds_status fds__file_sha256(const char *path, char hex[65], fds_error *err) {
-    fds__file file;
-    TRY(fds__file_open(&file, path, FDS__ACCESS_READ, err));
-    fds_status status = hash_open(&file, hex, err);
-    fds__file_close(&file);
-    return status;
+static void take_checksum(void *state, size_t size, const uint8_t *data) {
+    XXH3_64bits_update(state, data, size);
+}
+
+fds_status fds__file_checksum(const char *path, char hex[65], fds_error *err) {
+    XXH3_state_t state;
+    XXH3_64bits_reset(&state);
+    TRY(read_pieces(path, take_checksum, &state, err));
+    snprintf(hex, 65, "%016llx", (unsigned long long)XXH3_64bits_digest(&state));
+    return FDS_OK;
 }
 
 bool fds__hex_read(const char *hex, uint8_t bytes[32]) {

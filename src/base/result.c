@@ -345,27 +345,48 @@ const char *fds_result_describe(const fds_result *result) {
 /* ---- by rank ---- */
 
 typedef struct {
-    double value;
+    uint64_t key;
     size_t player;
 } place;
 
-static int by_value(const void *left, const void *right) {
-    const place *a = left, *b = right;
-    if (a->value > b->value || (isnan(b->value) && !isnan(a->value)))
-        return -1;
-    if (a->value < b->value || (isnan(a->value) && !isnan(b->value)))
-        return 1;
-    return a->player < b->player ? -1 : a->player > b->player;
+/* The greatest value has the smallest key; no number has the greatest. -0 is 0. */
+static uint64_t key_of(double value) {
+    const uint64_t sign = (uint64_t)1 << 63;
+    uint64_t bits;
+    value += 0.0;
+    memcpy(&bits, &value, sizeof bits);
+    return isnan(value) ? UINT64_MAX : bits & sign ? bits : ~bits & ~sign;
 }
 
+/* By one byte of the keys after the other, the lowest first; players of equal keys keep their order. */
 fds_status fds__rank(const double *values, size_t count, size_t *order, fds_error *err) {
-    OWNED place *places = NULL;
-    TRY(NEW(places, count, err));
+    enum { BYTES = 8, VALUES = 256 };
+    size_t counts[BYTES][VALUES] = {{0}};
+    OWNED place *own = NULL;
+    TRY(NEW(own, MAX(count, (size_t)1) * 2, err));
+    place *from = own, *to = own + count;
+    for (size_t i = 0; i < count; i++) {
+        from[i] = (place){key_of(values[i]), i};
+        for (int b = 0; b < BYTES; b++)
+            counts[b][from[i].key >> 8 * b & 0xff]++;
+    }
+    for (int b = 0; b < BYTES && count; b++) {
+        size_t *places = counts[b], sum = 0;
+        if (places[from[0].key >> 8 * b & 0xff] == count)
+            continue;
+        for (int v = 0; v < VALUES; v++) {
+            size_t own_count = places[v];
+            places[v] = sum;
+            sum += own_count;
+        }
+        for (size_t i = 0; i < count; i++)
+            to[places[from[i].key >> 8 * b & 0xff]++] = from[i];
+        place *sorted = to;
+        to = from;
+        from = sorted;
+    }
     for (size_t i = 0; i < count; i++)
-        places[i] = (place){values[i], i};
-    qsort(places, count, sizeof *places, by_value);
-    for (size_t i = 0; i < count; i++)
-        order[i] = places[i].player;
+        order[i] = from[i].player;
     return FDS_OK;
 }
 

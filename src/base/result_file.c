@@ -211,12 +211,11 @@ static void add_numbers(fds__text *text, const double *numbers, size_t count) {
     fds__text_add(text, "[", 1);
     for (size_t i = 0; i < count; i++) {
         char number[FDS__NUMBER] = "null";
-        if (isfinite(numbers[i]))
-            fds__write_double(numbers[i], number);
-        size_t size = strlen(number);
+        bool is_number = isfinite(numbers[i]);
+        size_t size = is_number ? fds__write_double(numbers[i], number) : strlen(number);
         fds__text_add(text, ",", i > 0);
         fds__text_add(text, number, size);
-        if (isfinite(numbers[i]) && strcspn(number, ".e") == size)
+        if (is_number && !memchr(number, '.', size) && !memchr(number, 'e', size))
             fds__text_add(text, ".0", 2);
     }
     fds__text_add(text, "]", 1);

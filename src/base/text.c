@@ -72,20 +72,30 @@ void fds__text_digits(fds__text *text, int digits, double value) {
 /* Writes 10^(count-1) <= m < 10^count, whose first digit stands for 10^e, as "%.*g" would with so many
  * digits; returns the end. */
 static char *put_digits(char *at, uint64_t m, int count, int e) {
+    static const char pairs[] = "0001020304050607080910111213141516171819"
+                                "2021222324252627282930313233343536373839"
+                                "4041424344454647484950515253545556575859"
+                                "6061626364656667686970717273747576777879"
+                                "8081828384858687888990919293949596979899";
     char digits[17];
-    int kept = count, point = e < -4 || e >= count ? 1 : e + 1; /* digits before the point */
-    for (int i = count - 1; i >= 0; i--, m /= 10)
-        digits[i] = (char)('0' + m % 10);
+    int kept = count, point = e < -4 || e >= count ? 1 : e + 1, i = count; /* before the point */
+    for (; i >= 2; i -= 2, m /= 100)
+        memcpy(digits + i - 2, pairs + m % 100 * 2, 2);
+    if (i)
+        digits[0] = (char)('0' + m);
     while (kept > 1 && digits[kept - 1] == '0')
         kept--;
     if (point <= 0) {
         memcpy(at, "0.0000", (size_t)(2 - point));
         at += 2 - point;
     }
-    for (int i = 0; i < kept || i < point; i++) {
-        if (i == point && i > 0)
-            *at++ = '.';
-        *at++ = digits[i];
+    const int before = point > 0 ? point : kept; /* digits up to a point within them */
+    memcpy(at, digits, (size_t)before);
+    at += before;
+    if (kept > before) {
+        *at++ = '.';
+        memcpy(at, digits + before, (size_t)(kept - before));
+        at += kept - before;
     }
     if (e < -4 || e >= count)
         at += sprintf(at, "e%c%02d", e < 0 ? '-' : '+', abs(e));
@@ -153,33 +163,36 @@ static int round_digits(double size, int digits, int e, uint64_t *m) {
     return low == high ? low == size : -1;
 }
 
-/* The fewest digits that read back, as printf would find them; false: it must. */
-static bool write_quickly(double value, char *text) {
+/* The fewest digits that read back, as printf would find them, and how many characters; 0: it must. */
+static size_t write_quickly(double value, char *text) {
     const double size = fabs(value);
     uint64_t m;
     int e = -10, digits = 15, is_found;
     if (LDBL_MANT_DIG < 64 || !(size >= 1e-10 && size < 1e14))
-        return false;
+        return 0;
     while (e < 13 && (e < -1 ? (long double)size * powers[-e - 1] >= 1 : size >= powers[e + 1]))
         e++;
     while (!(is_found = round_digits(size, digits, e, &m)))
         digits++;
     if (is_found < 0)
-        return false;
+        return 0;
     *text = '-';
-    *put_digits(text + (value < 0), m, digits, e) = 0;
-    return true;
+    char *end = put_digits(text + (value < 0), m, digits, e);
+    *end = 0;
+    return (size_t)(end - text);
 }
 
-void fds__write_double(double value, char text[FDS__NUMBER]) {
-    if (write_quickly(value, text))
-        return;
+size_t fds__write_double(double value, char text[FDS__NUMBER]) {
+    const size_t size = write_quickly(value, text);
+    if (size)
+        return size;
     value = isnan(value) ? NAN : value; /* drops the sign */
     int digits = 15;
     do
         snprintf(text, FDS__NUMBER, "%.*g", digits, value);
     while (strtod(text, NULL) != value && ++digits <= 17);
     put_point(text);
+    return strlen(text);
 }
 
 double fds__read_double(const char *text, char **end) {
@@ -191,8 +204,7 @@ double fds__read_double(const char *text, char **end) {
 
 void fds__text_double(fds__text *text, double value) {
     char number[FDS__NUMBER];
-    fds__write_double(value, number);
-    fds__text_add(text, number, strlen(number));
+    fds__text_add(text, number, fds__write_double(value, number));
 }
 
 void fds__text_float(fds__text *text, float value) {

@@ -209,6 +209,10 @@ fds_status fds__run_open(const char *dir, unsigned threads, fds_run **out, fds_e
     return status;
 }
 
+fds_status fds__run_verify(const fds_run *run, fds_error *err) {
+    return fds__run_record_verify(run->dir, &run->record, err);
+}
+
 fds_status run_open_bank(fds_run *run, fds_error *err) {
     const fds__run_record *r = &run->record;
     if (run->bank)

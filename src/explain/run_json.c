@@ -20,8 +20,8 @@
  *   machine           version, threads, those that the explainer was trained with, and
  *                     instruction sets; not part of the settings
  *   results           fds__fit_report, the strengths of the least squares, the choice between a
- *                     probe and a bank of the same sub-models, if there was one, and the sha256 of
- *                     the other files; only when complete
+ *                     probe and a bank of the same sub-models, if there was one, and sha256 and xxh3
+ *                     of the other files; only when complete
  *   forgetting        a provider that is being removed; forgot: what was; only in an incomplete run
  *                     (forget.c)
  *   checksum          of all above
@@ -238,43 +238,66 @@ static const char *const kept[] = {
     FDS__RUN_PLAYERS,    FDS__RUN_ERRORS,        FDS__EXPORT_SAMPLES,
     FDS__EXPORT_INITIAL, FDS__EXPORT_COALITIONS, FDS__RUN_VALIDATION};
 
-static fds_status file_sha256(const char *dir, const char *name, char path[FDS__PATH_MAX],
-                              char hex[65], fds_error *err) {
+/* Two sums of each file: one that nobody can forge, and one that every command has the time for. */
+static const struct {
+    const char *key;
+    fds_status (*of)(const char *path, char hex[65], fds_error *err);
+} sums[] = {{"sha256", fds__file_sha256}, {"xxh3", fds__file_checksum}};
+
+enum { SHA256, XXH3, SUMS };
+
+static fds_status file_sum(const char *dir, const char *name, int which, char path[FDS__PATH_MAX],
+                           char hex[65], fds_error *err) {
     TRY(fds__path_join(path, FDS__PATH_MAX, dir, name, err));
     hex[0] = 0;
-    return fds__path_exists(path) ? fds__file_sha256(path, hex, err) : FDS_OK;
+    return fds__path_exists(path) ? sums[which].of(path, hex, err) : FDS_OK;
 }
 
 static fds_status add_checksums(const char *dir, json_t *results, fds_error *err) {
-    json_t *sums = json_object();
-    bool is_whole = json_object_set_new(results, "sha256", sums) == 0;
-    for (size_t i = 0; is_whole && i < sizeof kept / sizeof *kept; i++) {
-        char path[FDS__PATH_MAX], hex[65];
-        TRY(file_sha256(dir, kept[i], path, hex, err));
-        is_whole = !hex[0] || json_object_set_new(sums, kept[i], json_string(hex)) == 0;
+    bool is_whole = true;
+    for (int which = 0; which < SUMS; which++) {
+        json_t *list = json_object();
+        is_whole = is_whole && json_object_set_new(results, sums[which].key, list) == 0;
+        for (size_t i = 0; is_whole && i < sizeof kept / sizeof *kept; i++) {
+            char path[FDS__PATH_MAX], hex[65];
+            TRY(file_sum(dir, kept[i], which, path, hex, err));
+            is_whole = !hex[0] || json_object_set_new(list, kept[i], json_string(hex)) == 0;
+        }
     }
     return is_whole ? FDS_OK : fds__fail_json(err);
 }
 
-fds_status fds__run_record_check(const char *dir, const fds__run_record *record, fds_error *err) {
-    const json_t *sums = json_object_get(json_object_get(record->json, "results"), "sha256");
+static fds_status check_sums(const char *dir, const fds__run_record *record, int which,
+                             fds_error *err) {
+    const json_t *results = json_object_get(record->json, "results"),
+                 *list = json_object_get(results, sums[which].key);
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
         char path[FDS__PATH_MAX], hex[65];
-        const char *recorded = json_string_value(json_object_get(sums, kept[i]));
-        TRY(file_sha256(dir, kept[i], path, hex, err));
+        const char *recorded = json_string_value(json_object_get(list, kept[i]));
+        TRY(file_sum(dir, kept[i], which, path, hex, err));
         if (strcmp(recorded ? recorded : "", hex) != 0)
             return fds__fail(err, FDS_ERR_CORRUPT,
-                             "%s was lost, damaged or changed: its sha256 is not the one in %s",
-                             path, FDS__RUN_JSON);
+                             "%s was lost, damaged or changed: its %s is not the one in %s", path,
+                             sums[which].key, FDS__RUN_JSON);
     }
     return FDS_OK;
 }
 
+fds_status fds__run_record_check(const char *dir, const fds__run_record *record, fds_error *err) {
+    const json_t *results = json_object_get(record->json, "results");
+    bool has_quick = json_object_get(results, sums[XXH3].key); /* earlier runs have none */
+    return check_sums(dir, record, has_quick ? XXH3 : SHA256, err);
+}
+
+fds_status fds__run_record_verify(const char *dir, const fds__run_record *record, fds_error *err) {
+    return check_sums(dir, record, SHA256, err);
+}
+
 fds_status fds__run_record_check_fit(const char *dir, const fds__run_record *record,
                                      fds_error *err) {
-    const json_t *sums = json_object_get(json_object_get(record->json, "results"), "sha256");
+    const json_t *results = json_object_get(record->json, "results");
     TRY(fds__run_record_check(dir, record, err));
-    return json_object_get(sums, FDS__RUN_VALIDATION)
+    return json_object_get(json_object_get(results, sums[SHA256].key), FDS__RUN_VALIDATION)
                ? FDS_OK
                : fds__fail(err, FDS_ERR_CORRUPT, "%s has no %s", dir, FDS__RUN_VALIDATION);
 }

@@ -131,6 +131,7 @@ static fds_status open_model(serve_model *m, const char *line, size_t size,
     snprintf(m->folder, sizeof m->folder, "%.*s", (int)(size - length - 1), equals + 1);
     const char *folder = m->folder;
     TRY(fds_run_open(folder, params, &m->run, err));
+    TRY(fds__run_verify(m->run, err));
     if (!fds_run_service(m->run))
         return fds__fail(err, FDS_ERR_UNSUPPORTED,
                          "%s: the service model of the run is a program of the user's, which "

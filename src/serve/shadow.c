@@ -205,12 +205,15 @@ static fds_status open_run(fds_server *server, serve_model *m, fds_error *err) {
     TRY(fds_run_open(m->folder, &params, &m->shadow, err));
     const char *text = fds_run_describe(m->shadow);
     fds_sha256_hex(text, strlen(text), sha256);
-    if (strcmp(sha256, m->sha256) == 0)
+    fds_status status = strcmp(sha256, m->sha256) == 0
+                            ? fds__run_verify(m->shadow, err)
+                            : fds__fail(err, FDS_ERR_CONFLICT,
+                                        "%s: another run than the one that is served", m->folder);
+    if (status == FDS_OK)
         return FDS_OK;
     fds_run_free(m->shadow);
     m->shadow = NULL;
-    return fds__fail(err, FDS_ERR_CONFLICT, "%s: another run than the one that is served",
-                     m->folder);
+    return status;
 }
 
 /* values and errors (players) */

@@ -182,6 +182,46 @@ static void wrong_members_of_the_record_are_refused(void **state) {
     task_free(&t);
 }
 
+/* Sets results.xxh3[name] to sum, or removes all of results.xxh3 (name: NULL). */
+static void change_sums(const part_file *record, const char *name, const char *sum) {
+    json_t *json = json_loadb(record->data, record->size, 0, NULL),
+           *results = json_object_get(json, "results");
+    if (name)
+        json_object_set_new(json_object_get(results, "xxh3"), name, json_string(sum));
+    else
+        json_object_del(results, "xxh3");
+    write_run(scratch_path("run"), json);
+}
+
+static void a_forged_file_is_found_by_its_sha256(void **state) {
+    (void)state;
+    task t = task_make("gfds+");
+    fds_error err;
+    fds_run *run;
+    char hex[65];
+    fit(&t, scratch_path("run"));
+    part_file record = take(scratch_path("run"), FDS__RUN_JSON),
+              forged =
+                  take(scratch_path("run"), FDS__EXPORT_COALITIONS); /* which no reader reads */
+    expect_ok(fds__run_open(scratch_path("run"), 1, &run, &err), &err);
+    expect_ok(fds__run_verify(run, &err), &err);
+    fds_run_free(run);
+    scratch_write(forged.path, forged.data, forged.size - 1);
+    expect_failure(open_status(scratch_path("run"), &err), FDS_ERR_CORRUPT, &err, "xxh3");
+    expect_ok(fds__file_checksum(forged.path, hex, &err), &err);
+    change_sums(&record, FDS__EXPORT_COALITIONS, hex);
+    expect_ok(fds__run_open(scratch_path("run"), 1, &run, &err), &err);
+    expect_failure(fds__run_verify(run, &err), FDS_ERR_CORRUPT, &err, "sha256");
+    fds_run_free(run);
+    /* runs of earlier versions have no other sums */
+    change_sums(&record, NULL, NULL);
+    expect_failure(open_status(scratch_path("run"), &err), FDS_ERR_CORRUPT, &err, "sha256");
+    put_back(&forged);
+    expect_ok(open_status(scratch_path("run"), &err), &err);
+    put_back(&record);
+    task_free(&t);
+}
+
 /* Parts of other runs in the places of its own. */
 static void parts_of_other_runs_are_refused(void **state) {
     (void)state;
@@ -358,6 +398,7 @@ int main(void) {
         IN_SCRATCH(torn_files_are_named),
         IN_SCRATCH(wrong_bytes_are_found),
         IN_SCRATCH(wrong_members_of_the_record_are_refused),
+        IN_SCRATCH(a_forged_file_is_found_by_its_sha256),
         IN_SCRATCH(parts_of_other_runs_are_refused),
         IN_SCRATCH(a_bank_that_is_damaged_is_named),
         IN_SCRATCH(the_same_fit_repairs_a_run_to_the_bit),
