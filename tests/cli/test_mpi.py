@@ -93,6 +93,15 @@ def ranks_train_the_sub_models_of_probes_and_networks():
 
 
 @test
+def ranks_train_what_an_update_lacks():
+    fds("fit", MNIST, "--players", "all", "--changing", "yes", "--inputs", 40, "--coalitions", 100, "--method", "afds",
+        "--epochs", 1, "--model", "logistic", "--threads", 1, "-q", "-o", "old.run")
+    fds("update", "old.run", "--coalitions", 140, "--threads", 1, "-q", "-o", "one.run")
+    mpi(3, "update", "old.run", "--coalitions", 140, "--threads", 1, "-q", "-o", "3.run")
+    same_runs("one.run", "3.run")
+
+
+@test
 def ranks_compute_the_values_of_one_process():
     for store in ("f32", "f16"):
         more = ["--players", 10, "--test", 4, "--coalitions", 60, "--model", "logistic", "--store", store, "-q"]
