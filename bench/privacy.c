@@ -17,6 +17,7 @@
 
 #include <ftw.h>
 #include <stdlib.h>
+#include <time.h>
 #include <unistd.h>
 
 enum { MOST = 8, PAIRS = 20, MOST_STATISTICS = 2 * MOST + 2, CUTS = 64 };
@@ -545,19 +546,26 @@ static void mutants(void) {
 
 /* ---- speed and accuracy ---- */
 
+/* Of the processor, so that other programs do not count. */
+static double processor_s(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
+}
+
 static void speed(void) {
     enum { COUNT = 200000 };
     static int64_t out[COUNT];
-    printf("\n## Speed\n\n| noise | scale | draws per second |\n| --- | --- | --- |\n");
+    printf("\n## Speed\n\n| noise | scale | draws per processor second |\n| --- | --- | --- |\n");
     for (int i = 0; i < 2; i++) {
         fds__dp_noise noise = {i ? FDS__GAUSS : FDS__LAPLACE, UINT64_C(10000) << LEDGER_GRID,
                                FDS__NANO};
-        double start = fds__now_s();
+        double start = processor_s();
         must(fds__dp_draw(&noise, &fds__system_bits, out, COUNT, &why));
-        double rate = COUNT / (fds__now_s() - start);
+        double rate = COUNT / (processor_s() - start);
         printf("| %s | %.3g | %.0f |\n", fds__mechanism_name(noise.mechanism),
                fds__dp_deviation(&noise) / (i ? 1 : sqrt(2)), rate);
-        report(rate >= 1e5, "100,000 draws per second");
+        report(rate >= 1e5, "100,000 draws per processor second");
     }
 }
 
