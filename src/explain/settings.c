@@ -27,6 +27,7 @@ enum {
     VALIDATION_INPUTS = 10, /* one input in ten */
     MANY_PLAYERS = 1000,    /* more than so many players get factors */
     RANK = 256,             /* so many; docs/many-players.md has what they hold */
+    MOST_ANSWERED = FDS__LS_MOST_DIRECT - 1024, /* players; the rest are unknowns of the sizes */
 };
 
 /* In the order of the parameter "explainer". Of networks, the best measured for their time
@@ -210,6 +211,13 @@ static fds_status choose_explainer(fds__fit_settings *s, const fds_params *p,
     size_t probes = (size_t)fit / FDS__MANY_NETS * FDS__MANY_NETS;
     if (at == AUTO && fds__params_need(p, FDS__NEED_NETWORK)) {
         snprintf(s->reason, sizeof s->reason, "a parameter of networks is given");
+        settle_explainer(s, p, MLP);
+        return FDS_OK;
+    }
+    if (at == AUTO && s->sampler != FDS_SAMPLER_GFDS_PLUS &&
+        fds_players_count(problem->players) > MOST_ANSWERED) {
+        snprintf(s->reason, sizeof s->reason, "sub-models answer for at most %d players",
+                 MOST_ANSWERED);
         settle_explainer(s, p, MLP);
         return FDS_OK;
     }

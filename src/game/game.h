@@ -119,7 +119,8 @@ void fds__ls_warn(const fds_ls_report *report, size_t coalitions, size_t players
  * it. */
 typedef struct fds__ls_prepared fds__ls_prepared;
 
-/* Whether it can be made: a limit on the number of unknowns. */
+enum { FDS__LS_MOST_DIRECT = 16384 }; /* unknowns that matrices solve */
+/* Whether it can be made: FDS_ERR_LIMIT for more unknowns. */
 fds_status fds__ls_prepared_check(const fds_plan *plan, const fds_ls_params *params,
                                   fds_error *err);
 /* strengths: the report of fds_least_squares for an earlier game. The plan and params->groups must

@@ -35,13 +35,12 @@
 #include "game.h"
 
 enum {
-    FDS__LS_BLOCK = 128,         /* pairs per matrix product */
-    FDS__LS_CHUNK = 512,         /* columns per job */
-    FDS__LS_SAMPLE = 256,        /* columns and */
-    FDS__LS_LEFT_OUT = 1024,     /* pairs that choose the strengths */
-    FDS__LS_MANY = 1024,         /* fewer unknowns are solved with matrices, */
-    FDS__LS_MOST_DIRECT = 16384, /* more are not */
-    FDS__LS_MOST_COARSE = 4096   /* groups and steps that are possible without */
+    FDS__LS_BLOCK = 128,       /* pairs per matrix product */
+    FDS__LS_CHUNK = 512,       /* columns per job */
+    FDS__LS_SAMPLE = 256,      /* columns and */
+    FDS__LS_LEFT_OUT = 1024,   /* pairs that choose the strengths */
+    FDS__LS_MANY = 1024,       /* fewer unknowns are solved with matrices */
+    FDS__LS_MOST_COARSE = 4096 /* groups and steps that are possible without matrices */
 };
 
 /* A step over the members of a group (or over all players, group = FDS__ALL). */

@@ -380,6 +380,47 @@ static void the_first_samples_may_be_players(void **state) {
     task_free(&t);
 }
 
+/* Least squares on the answers of sub-models have a limit, and auto keeps it. */
+static void auto_is_a_network_for_more_players_than_sub_models_answer_for(void **state) {
+    (void)state;
+    enum { LIMIT = 16384 - 1024 };
+    static const struct {
+        size_t players;
+        const char *method, *network;
+    } wanted[] = {
+        {LIMIT, "afds", "bank"}, {LIMIT + 1, "afds", "mlp"}, {LIMIT + 1, "gfds+", "bank"}};
+    fds_dataset *train = clouds(LIMIT + 1 + INPUTS, 1);
+    uint32_t *group_of = need(LIMIT + 1, sizeof *group_of);
+    for (uint32_t k = 0; k <= LIMIT; k++)
+        group_of[k] = k % 2;
+    for (size_t i = 0; i < COUNT(wanted); i++) {
+        task t = task_make(wanted[i].method);
+        fds_problem problem = *problem_of(&t);
+        fds_players *players = NULL;
+        fds_groups *groups = NULL;
+        uint32_t inputs[INPUTS];
+        fds__fit_settings s;
+        fds_error err;
+        t.params.explainer = AUTO;
+        expect_ok(fds_players_points(train, NULL, wanted[i].players, &players, &err), &err);
+        expect_ok(fds_groups_create(group_of, wanted[i].players, NULL, &groups, &err), &err);
+        for (uint32_t k = 0; k < INPUTS; k++)
+            inputs[k] = LIMIT + 1 + k;
+        problem.train = problem.test = train;
+        problem.players = players;
+        problem.groups = groups;
+        problem.inputs = inputs;
+        expect_ok(fds__fit_read(&t.params, &problem, &s, &err), &err);
+        expect_ok(fds__fit_settle(&t.params, &problem, groups, &s, &err), &err);
+        assert_string_equal(s.explainer.network, wanted[i].network);
+        fds_groups_free(groups);
+        fds_players_free(players);
+        task_free(&t);
+    }
+    free(group_of);
+    fds_dataset_free(train);
+}
+
 /* bf16 is a setting where the processor has it, and refused by name where not. */
 static void bf16_is_refused_where_there_is_none(void **state) {
     (void)state;
@@ -412,6 +453,7 @@ int main(void) {
         cmocka_unit_test(no_kind_of_method),
         IN_SCRATCH(mistakes_are_named_before_any_work),
         cmocka_unit_test(the_first_samples_may_be_players),
+        cmocka_unit_test(auto_is_a_network_for_more_players_than_sub_models_answer_for),
         cmocka_unit_test(bf16_is_refused_where_there_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
