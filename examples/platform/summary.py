@@ -5,10 +5,14 @@
 usage: summary.py FDS FOLDER
 """
 import collections
+import csv
 import json
 import pathlib
+import re
 import subprocess
 import sys
+
+ASKED = 200
 
 fds, folder = sys.argv[1], pathlib.Path(sys.argv[2])
 run = json.loads((folder / "mnist.run/run.json").read_text())["results"]
@@ -18,6 +22,28 @@ balances = json.loads(subprocess.run([fds, "ledger", "balance", folder / "a.ledg
                                      capture_output=True).stdout)["balances"]
 earned = {b["account"]: int(b["units"]) for b in balances if b["kind"] == "provider"}
 total = sum(earned.values())
+
+
+def unseen(most):
+    """The first test digits that the fit has not used."""
+    with open(folder / "mnist.run/samples.csv", newline="") as file:
+        used = {int(row["sample"]) for row in csv.DictReader(file) if row["role"] != "player"}
+    return [k for k in range(most + len(used)) if k not in used][:most]
+
+
+def shares(digits, *more):
+    """Of each digit's money, of all providers: negative values get nothing."""
+    answer = folder / "answer.json"
+    subprocess.run([fds, "explain", folder / "mnist.run", "--index", ",".join(map(str, digits)), *more, "-q", "-o",
+                    answer], check=True, stdout=subprocess.DEVNULL)
+    found = [[max(value, 0) for value in result["values"]] for result in json.loads(answer.read_text())["results"]]
+    answer.unlink()
+    return [[value / (sum(values) or 1) for value in values] for values in found]
+
+
+def apart(one, other):
+    """Of each 100, how many go elsewhere."""
+    return 50 * sum(abs(a - b) for x, y in zip(one, other) for a, b in zip(x, y)) / len(one)
 
 
 def line(name, text):
@@ -32,6 +58,11 @@ line("service", service.split(maxsplit=1)[1])
 against = {"bank": "with all sub-models", "errors": "by their standard errors: all sub-models answer"}[validation["against"]]
 line("agreement", f"{validation['agreement']:.3f} {against}, on {validation['inputs']} validation inputs")
 line("misallocated", f"{100 * validation['misallocation']:.1f} of each 100 paid")
+digits = unseen(min(ASKED, int(re.search(r"([\d,]+) test samples", service)[1].replace(",", ""))))
+paid, owed = shares(digits), shares(digits, "--by", "bank")
+equal = [[1 / len(values)] * len(values) for values in owed]
+line("elsewhere", f"{apart(paid, owed):.1f} of each 100 than by all sub-models, for {len(digits)} digits that nobody has seen")
+line("", f"{apart(equal, owed):.1f} if all providers got the same")
 line("paid", f"{len(earned)} providers; of each 100:")
 for name, units in sorted(earned.items(), key=lambda item: -item[1])[:3]:
     line("", f"{100 * units / total:.2f} to {name}, who has {100 * owned[name] / sum(owned.values()):.2f} % of the digits")

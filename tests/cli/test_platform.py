@@ -19,7 +19,8 @@ def start_platform():
     program = pathlib.Path("my files/fds").resolve()  # not a link, which the script would follow
     program.write_text(f'#!/bin/sh\nexec "{FDS}" "$@"\n')
     program.chmod(0o755)
-    env = dict(environment(), FDS=str(program), DATA=MNIST, PROVIDERS="10", OPTIONS=OPTIONS, PARTS="4", SOLD=str(SOLD), OUT="out")
+    env = dict(environment(), FDS=str(program), DATA=MNIST, PROVIDERS="10", OPTIONS=OPTIONS, PARTS="4", SOLD=str(SOLD), OUT="out",
+               MIN_AGREEMENT="0")
     return subprocess.Popen([RUN], env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                             text=True, start_new_session=True)
 
@@ -45,6 +46,8 @@ def one_command_fits_sells_pays_and_audits_also_after_an_interruption():
     assert re.search(r"^providers +10 with \d+ to \d+ digits, 300 in all$", out, re.M), out
     assert re.search(r"^agreement +0\.\d{3} .*10 validation inputs$", out, re.M), out
     assert re.search(r"^misallocated +\d+\.\d of each 100 paid$", out, re.M), out
+    assert re.search(r"^elsewhere +\d+\.\d of each 100 than by all sub-models, for 100 digits", out, re.M), out
+    assert re.search(r"^ +\d+\.\d if all providers got the same$", out, re.M), out
     assert re.search(r"^time +fit: .*interrupted calls", out, re.M), out
     os.chdir("out")
     for name in ("logins.txt", "customer.key", "operator.key", "keys.jsonl", "a.ledger.key"):
