@@ -21,6 +21,7 @@ import os
 import resource
 import shutil
 import subprocess
+import time
 
 import numpy as np
 
@@ -83,8 +84,9 @@ def main():
     os.makedirs(arguments.work, exist_ok=True)
 
     each = max(2, round(arguments.fraction * MODELS / 2))
+    start = time.monotonic()
     halves = [value(arguments, half, each, "cross-entropy") for half in (0, 1)]
-    seconds = processor_seconds()
+    seconds, clock = processor_seconds(), time.monotonic() - start
     by_accuracy = [value(arguments, half, each, "accuracy") for half in (0, 1)]  # from the tables
     models = np.concatenate([accuracies(table_of(arguments, half)) for half in (0, 1)])
     assert len(models) == 2 * each, f"{len(models)} half-models, not {2 * each}"
@@ -98,6 +100,7 @@ def main():
     print(f"| accuracy of a half-model on {TEST:,} test digits | {100 * models[:, 1].mean():.1f} % on average, "
           f"{100 * models[:, 1].min():.1f} to {100 * models[:, 1].max():.1f} % |")
     print(f"| processor seconds | {seconds:,.0f}: {1e3 * seconds / (2 * each):.1f} ms per half-model, with its evaluation |")
+    print(f"| by the clock | {clock:,.0f} s |")
     if arguments.fraction < 1:
         print(f"| all {MODELS:,}, extrapolated from these | {seconds * MODELS / (2 * each):,.0f} processor seconds |")
     print(f"| correlation of the values between two halves | {correlation[0]:.3f} by cross-entropy, {correlation[1]:.3f} by "

@@ -50,7 +50,7 @@ def interrupt(command, folder, after_s):
         said = process.communicate()[1]
         took = time.monotonic() - start
         if process.returncode == 128 + signal.SIGINT:
-            return took, said.strip().splitlines()[-1]
+            return took, (said.strip().splitlines() or ["-"])[-1]
         assert process.returncode == 0, said
         return None
     assert process.returncode == 0, f"{' '.join(command)}: exit code {process.returncode}"

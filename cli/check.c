@@ -3,6 +3,7 @@
 #include "cli.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,14 +22,20 @@ static fds_status check_folder(const char *what, const char *folder, fds_error *
                         "%s: the folder %s cannot be used: %s", what, folder, strerror(errno));
     if (!S_ISDIR(about.st_mode))
         return cli_fail(err, FDS_ERR_IO, "%s: %s is not a folder", what, folder);
-    char probe[PATH_SIZE + 16];
-    snprintf(probe, sizeof probe, "%s/.fds-XXXXXX", folder);
-    int fd = mkstemp(probe);
+    int fd =
+        open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600); /* a killed command leaves nothing */
+    char probe[PATH_SIZE + 16] = "";
+    if (fd < 0 &&
+        (errno == EOPNOTSUPP || errno == EISDIR)) { /* a file system without unnamed files */
+        snprintf(probe, sizeof probe, "%s/.fds-XXXXXX", folder);
+        fd = mkstemp(probe);
+    }
     if (fd < 0)
         return cli_fail(err, FDS_ERR_IO, "%s: no file can be written in the folder %s: %s", what,
                         folder, strerror(errno));
     close(fd);
-    unlink(probe);
+    if (*probe)
+        unlink(probe);
     return FDS_OK;
 }
 

@@ -339,7 +339,9 @@ FDS_API fds_status fds_fit_estimate(const fds_problem *problem, const fds_params
 /* A fitted run, ready to answer. */
 typedef struct fds_run fds_run;
 
-/* params (or NULL): threads, and the utility of a run whose service model is a program. */
+/* params (or NULL): threads, and the utility of a run whose service model is a program. Files are
+ * compared with their SHA-256 in run.json; with params of the job explain by checksums that take a
+ * fraction of the time and find damage, but not forgery. */
 FDS_API fds_status fds_run_open(const char *dir, const fds_params *params, fds_run **out,
                                 fds_error *err);
 FDS_API void fds_run_free(fds_run *run);

@@ -32,13 +32,13 @@ def unseen(most):
 
 
 def shares(digits, *more):
-    """Of each digit's money, of all providers: negative values get nothing."""
+    """Of each digit's money, as fds pay divides it: negative values get nothing; if no value is above 0, all the same."""
     answer = folder / "answer.json"
     subprocess.run([fds, "explain", folder / "mnist.run", "--index", ",".join(map(str, digits)), *more, "-q", "-o",
                     answer], check=True, stdout=subprocess.DEVNULL)
     found = [[max(value, 0) for value in result["values"]] for result in json.loads(answer.read_text())["results"]]
     answer.unlink()
-    return [[value / (sum(values) or 1) for value in values] for values in found]
+    return [[v / sum(values) for v in values] if sum(values) else [1 / len(values)] * len(values) for values in found]
 
 
 def apart(one, other):

@@ -358,7 +358,7 @@ static uint64_t key_of(double value) {
     return isnan(value) ? UINT64_MAX : bits & sign ? bits : ~bits & ~sign;
 }
 
-/* By one byte of the keys after the other, the lowest first; players of equal keys keep their order. */
+/* Radix sort by bytes, the lowest first; players of equal keys keep their order. */
 fds_status fds__rank(const double *values, size_t count, size_t *order, fds_error *err) {
     enum { BYTES = 8, VALUES = 256 };
     size_t counts[BYTES][VALUES] = {{0}};

@@ -263,8 +263,8 @@ static size_t tensor_bytes(const fds__tensor *t) {
     return bytes;
 }
 
-/* The first that is infinite or no number, or count. In blocks, which vectors sum: 0 times it is no
- * number. */
+/* The first that is infinite or no number, or count. 0 times such a value is NaN, and otherwise 0, so
+ * that vectors can sum a block. */
 static size_t find_not_finite(const float *values, size_t count) {
     enum { BLOCK = 1024, LANES = 16 };
     size_t i = 0;

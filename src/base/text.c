@@ -78,7 +78,8 @@ static char *put_digits(char *at, uint64_t m, int count, int e) {
                                 "6061626364656667686970717273747576777879"
                                 "8081828384858687888990919293949596979899";
     char digits[17];
-    int kept = count, point = e < -4 || e >= count ? 1 : e + 1, i = count; /* before the point */
+    int kept = count, i = count;
+    int point = e < -4 || e >= count ? 1 : e + 1; /* digits before the point */
     for (; i >= 2; i -= 2, m /= 100)
         memcpy(digits + i - 2, pairs + m % 100 * 2, 2);
     if (i)

@@ -162,7 +162,7 @@ static fds_status open_explainer(fds_run *run, fds_error *err) {
     return RESERVE(run->raw, run->chunk, r->info.players, err);
 }
 
-static fds_status open_parts(fds_run *run, fds_error *err) {
+static fds_status open_parts(fds_run *run, bool is_quick, fds_error *err) {
     run->text = fds__json_text(run->record.json, JSON_INDENT(1));
     if (!run->text)
         return fds__fail_nomem(err, 1);
@@ -174,16 +174,17 @@ static fds_status open_parts(fds_run *run, fds_error *err) {
     TRY(open_service(run, err));
     TRY(open_samples(run, err));
     TRY(open_explainer(run, err));
-    return fds__run_record_check(run->dir, &run->record, err); /* damage that readers cannot see */
+    /* damage that readers cannot see */
+    return fds__run_record_check(run->dir, &run->record, is_quick, err);
 }
 
 /* The same fit repairs damaged or lost files. */
-static fds_status open_whole(fds_run *run, fds_error *err) {
+static fds_status open_whole(fds_run *run, bool is_quick, fds_error *err) {
     fds_error why;
     fds_status status = fds__run_record_read(run->dir, &run->record, &why);
     bool is_run = status != FDS_ERR_NOT_FOUND;
     if (status == FDS_OK)
-        status = open_parts(run, &why);
+        status = open_parts(run, is_quick, &why);
     bool is_damage = is_run && (status == FDS_ERR_NOT_FOUND || status == FDS_ERR_FORMAT ||
                                 status == FDS_ERR_SHAPE || status == FDS_ERR_CORRUPT);
     is_damage =
@@ -194,14 +195,15 @@ static fds_status open_whole(fds_run *run, fds_error *err) {
     return FDS_OK;
 }
 
-fds_status fds__run_open(const char *dir, unsigned threads, fds_run **out, fds_error *err) {
+static fds_status open_run(const char *dir, unsigned threads, bool is_quick, fds_run **out,
+                           fds_error *err) {
     fds_run *run;
     if (strlen(dir) >= sizeof run->dir)
         return fds__fail(err, FDS_ERR_USAGE, "the name of the run's folder is too long");
     TRY(RESERVE(run, 1, 1, err));
     run->threads = threads;
     strcpy(run->dir, dir);
-    fds_status status = open_whole(run, err);
+    fds_status status = open_whole(run, is_quick, err);
     if (status == FDS_OK)
         *out = run;
     else
@@ -209,8 +211,16 @@ fds_status fds__run_open(const char *dir, unsigned threads, fds_run **out, fds_e
     return status;
 }
 
+fds_status fds__run_open(const char *dir, unsigned threads, fds_run **out, fds_error *err) {
+    return open_run(dir, threads, false, out, err);
+}
+
+fds_status fds__run_open_quickly(const char *dir, unsigned threads, fds_run **out, fds_error *err) {
+    return open_run(dir, threads, true, out, err);
+}
+
 fds_status fds__run_verify(const fds_run *run, fds_error *err) {
-    return fds__run_record_verify(run->dir, &run->record, err);
+    return fds__run_record_check(run->dir, &run->record, false, err);
 }
 
 fds_status run_open_bank(fds_run *run, fds_error *err) {

@@ -302,10 +302,10 @@ fds_status fds__run_record_write(const char *dir, const json_t *description,
 fds_status fds__run_record_json(const char *dir, json_t **out, fds_error *err);
 /* FDS_ERR_NOT_FOUND: there is no run; FDS_ERR_USAGE: it is not complete. */
 fds_status fds__run_record_read(const char *dir, fds__run_record *out, fds_error *err);
-/* Whether the files with checksums are as the fit left them: FDS_ERR_CORRUPT. */
-fds_status fds__run_record_check(const char *dir, const fds__run_record *record, fds_error *err);
-/* The same by their SHA-256, which cannot be forged without a change of run.json. */
-fds_status fds__run_record_verify(const char *dir, const fds__run_record *record, fds_error *err);
+/* Whether the files with checksums are as the fit left them: FDS_ERR_CORRUPT. is_quick: by sums that
+ * find damage but not forgery. */
+fds_status fds__run_record_check(const char *dir, const fds__run_record *record, bool is_quick,
+                                 fds_error *err);
 /* The same, and the explainer was validated, as it was not always: FDS_ERR_CORRUPT. */
 fds_status fds__run_record_check_fit(const char *dir, const fds__run_record *record,
                                      fds_error *err);

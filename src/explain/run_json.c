@@ -238,7 +238,7 @@ static const char *const kept[] = {
     FDS__RUN_PLAYERS,    FDS__RUN_ERRORS,        FDS__EXPORT_SAMPLES,
     FDS__EXPORT_INITIAL, FDS__EXPORT_COALITIONS, FDS__RUN_VALIDATION};
 
-/* Two sums of each file: one that nobody can forge, and one that every command has the time for. */
+/* Two sums of each file: one that nobody can forge, and a fast one. */
 static const struct {
     const char *key;
     fds_status (*of)(const char *path, char hex[65], fds_error *err);
@@ -255,9 +255,9 @@ static fds_status file_sum(const char *dir, const char *name, int which, char pa
 
 static fds_status add_checksums(const char *dir, json_t *results, fds_error *err) {
     bool is_whole = true;
-    for (int which = 0; which < SUMS; which++) {
+    for (int which = 0; is_whole && which < SUMS; which++) {
         json_t *list = json_object();
-        is_whole = is_whole && json_object_set_new(results, sums[which].key, list) == 0;
+        is_whole = json_object_set_new(results, sums[which].key, list) == 0;
         for (size_t i = 0; is_whole && i < sizeof kept / sizeof *kept; i++) {
             char path[FDS__PATH_MAX], hex[65];
             TRY(file_sum(dir, kept[i], which, path, hex, err));
@@ -283,20 +283,17 @@ static fds_status check_sums(const char *dir, const fds__run_record *record, int
     return FDS_OK;
 }
 
-fds_status fds__run_record_check(const char *dir, const fds__run_record *record, fds_error *err) {
+fds_status fds__run_record_check(const char *dir, const fds__run_record *record, bool is_quick,
+                                 fds_error *err) {
     const json_t *results = json_object_get(record->json, "results");
     bool has_quick = json_object_get(results, sums[XXH3].key); /* earlier runs have none */
-    return check_sums(dir, record, has_quick ? XXH3 : SHA256, err);
-}
-
-fds_status fds__run_record_verify(const char *dir, const fds__run_record *record, fds_error *err) {
-    return check_sums(dir, record, SHA256, err);
+    return check_sums(dir, record, is_quick && has_quick ? XXH3 : SHA256, err);
 }
 
 fds_status fds__run_record_check_fit(const char *dir, const fds__run_record *record,
                                      fds_error *err) {
     const json_t *results = json_object_get(record->json, "results");
-    TRY(fds__run_record_check(dir, record, err));
+    TRY(fds__run_record_check(dir, record, false, err));
     return json_object_get(json_object_get(results, sums[SHA256].key), FDS__RUN_VALIDATION)
                ? FDS_OK
                : fds__fail(err, FDS_ERR_CORRUPT, "%s has no %s", dir, FDS__RUN_VALIDATION);

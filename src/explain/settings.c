@@ -27,7 +27,6 @@ enum {
     VALIDATION_INPUTS = 10, /* one input in ten */
     MANY_PLAYERS = 1000,    /* more than so many players get factors */
     RANK = 256,             /* so many; docs/many-players.md has what they hold */
-    MOST_ANSWERED = FDS__LS_MOST_DIRECT - 1024, /* players; the rest are unknowns of the sizes */
 };
 
 /* In the order of the parameter "explainer". Of networks, the best measured for their time
@@ -183,7 +182,8 @@ static fds_status answer_seconds(const fds__fit_settings *s, const fds_problem *
 
 /* Decides what answers, and how many sub-models are asked. */
 static fds_status choose_explainer(fds__fit_settings *s, const fds_params *p,
-                                   const fds_problem *problem, fds_error *err) {
+                                   const fds_problem *problem, const fds_groups *groups,
+                                   fds_error *err) {
     enum { LEAST_PROBES = 4 * FDS__MANY_NETS, MOST_PROBES = 64 * FDS__MANY_NETS };
     const double most_sums = 1 << 25; /* numbers in the normal equations of all labels */
     int at = p->explainer < 0 ? AUTO : p->explainer;
@@ -214,10 +214,12 @@ static fds_status choose_explainer(fds__fit_settings *s, const fds_params *p,
         settle_explainer(s, p, MLP);
         return FDS_OK;
     }
-    if (at == AUTO && s->sampler != FDS_SAMPLER_GFDS_PLUS &&
-        fds_players_count(problem->players) > MOST_ANSWERED) {
-        snprintf(s->reason, sizeof s->reason, "sub-models answer for at most %d players",
-                 MOST_ANSWERED);
+    const size_t unknowns =
+        fds__ls_unknowns(s->sampler, fds_players_count(problem->players), groups, s->adjust);
+    if (at == AUTO && unknowns > FDS__LS_MOST_DIRECT) {
+        snprintf(s->reason, sizeof s->reason,
+                 "sub-models answer by least squares of at most %d unknowns, and this takes %zu",
+                 FDS__LS_MOST_DIRECT, unknowns);
         settle_explainer(s, p, MLP);
         return FDS_OK;
     }
@@ -432,7 +434,7 @@ fds_status fds__fit_settle(const fds_params *params, const fds_problem *problem,
     if (is_grouped(s->sampler) && fds_groups_count(groups) < 2)
         return fds__fail(err, FDS_ERR_USAGE, "method %s needs two groups or more", s->method);
     TRY(check_inputs(problem, err));
-    TRY(choose_explainer(s, params, problem, err));
+    TRY(choose_explainer(s, params, problem, groups, err));
     TRY(settle_rank(s, params, players, err));
     s->validation_inputs = MAX(problem->input_count / VALIDATION_INPUTS, (size_t)1);
     return FDS_OK;

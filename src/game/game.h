@@ -120,6 +120,10 @@ void fds__ls_warn(const fds_ls_report *report, size_t coalitions, size_t players
 typedef struct fds__ls_prepared fds__ls_prepared;
 
 enum { FDS__LS_MOST_DIRECT = 16384 }; /* unknowns that matrices solve */
+/* Unknowns of least squares on coalitions of a sampler, whose groups (or NULL) are also those of the
+ * counts. */
+size_t fds__ls_unknowns(fds_sampler sampler, size_t players, const fds_groups *groups,
+                        fds_adjust adjust);
 /* Whether it can be made: FDS_ERR_LIMIT for more unknowns. */
 fds_status fds__ls_prepared_check(const fds_plan *plan, const fds_ls_params *params,
                                   fds_error *err);

@@ -48,11 +48,22 @@ const fds_groups *fds__design_wholes(const fds_plan *plan, const fds_groups *gro
     return plan->groups;
 }
 
+static size_t count_unknowns(size_t units, const fds_groups *groups, bool with_steps) {
+    return units + (with_steps ? make_steps(units, groups, NULL) : 0);
+}
+
+size_t fds__ls_unknowns(fds_sampler sampler, size_t players, const fds_groups *groups,
+                        fds_adjust adjust) {
+    bool has_wholes = sampler == FDS_SAMPLER_GFDS_PLUS && groups;
+    return count_unknowns(has_wholes ? fds_groups_count(groups) : players, groups,
+                          fds__ls_with_fit(adjust));
+}
+
 fds_status fds__design_count(const fds_plan *plan, const fds_groups *groups, bool with_steps,
                              size_t *features, fds_error *err) {
     const fds_groups *wholes = fds__design_wholes(plan, groups);
     size_t players = wholes ? fds_groups_count(wholes) : fds_plan_players(plan);
-    *features = players + (with_steps ? make_steps(players, groups, NULL) : 0);
+    *features = count_unknowns(players, groups, with_steps);
     if (wholes && players > FDS__LS_MOST_DIRECT)
         return fds__fail(err, FDS_ERR_LIMIT,
                          "least squares with %zu whole groups as players, at most %d are possible; "

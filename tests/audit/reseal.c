@@ -6,14 +6,18 @@
 
 #include <stdio.h>
 
-static fds_status sum(const char *run, const char *name, json_t *sums, fds_error *err) {
-    char path[FDS__PATH_MAX], hex[65];
-    OWNED uint8_t *data = NULL;
-    size_t size;
-    TRY(fds__path_join(path, sizeof path, run, name, err));
-    TRY(fds__file_read(path, 1 << 24, &data, &size, err));
-    fds_sha256_hex(data, size, hex);
+static fds_status set(json_t *sums, const char *name, const char *hex, fds_error *err) {
     return json_object_set_new(sums, name, json_string(hex)) == 0 ? FDS_OK : fds__fail_json(err);
+}
+
+/* Both checksums of a file. */
+static fds_status sum(const char *run, const char *name, json_t *results, fds_error *err) {
+    char path[FDS__PATH_MAX], hex[65];
+    TRY(fds__path_join(path, sizeof path, run, name, err));
+    TRY(fds__file_sha256(path, hex, err));
+    TRY(set(json_object_get(results, "sha256"), name, hex, err));
+    TRY(fds__file_checksum(path, hex, err));
+    return set(json_object_get(results, "xxh3"), name, hex, err);
 }
 
 static fds_status reseal(const char *run, fds_error *err) {
@@ -23,11 +27,11 @@ static fds_status reseal(const char *run, fds_error *err) {
     json_t *old;
     TRY(fds__path_join(path, sizeof path, run, "run.json", err));
     TRY(fds__json_read(path, 1 << 24, &record, err));
-    json_t *sums = json_object_get(json_object_get(record, "results"), "sha256");
-    fds_status status = sum(run, "validation.json", sums, err);
-    json_object_foreach(sums, name, old) {
+    json_t *results = json_object_get(record, "results");
+    fds_status status = sum(run, "validation.json", results, err);
+    json_object_foreach(json_object_get(results, "sha256"), name, old) {
         if (status == FDS_OK)
-            status = sum(run, name, sums, err);
+            status = sum(run, name, results, err);
     }
     if (status == FDS_OK)
         status = fds__json_seal(record) ? fds__json_write(run, "run.json", record, err)

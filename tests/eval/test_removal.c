@@ -403,7 +403,8 @@ static void a_call_that_was_stopped_goes_on(void **state) {
         table = open_table(value, "table");
         s.stop_at = 0;
         expect_ok(try_call(&c, table, &err), &err);
-        assert_true(c.trained < whole.trained && c.trained > 0);
+        assert_true(c.trained < whole.trained);
+        assert_true(threads > 1 || c.trained > 0); /* one thread hears it at once */
         expect_same(&whole, &c);
         fds_table_free(table);
         forget("table");

@@ -383,16 +383,16 @@ static void the_first_samples_may_be_players(void **state) {
 /* Least squares on the answers of sub-models have a limit, and auto keeps it. */
 static void auto_is_a_network_for_more_players_than_sub_models_answer_for(void **state) {
     (void)state;
-    enum { LIMIT = 16384 - 1024 };
+    enum { SOURCES = 16500 };
     static const struct {
-        size_t players;
+        size_t players, each; /* players of a group: groups have unknowns too */
         const char *method, *network;
-    } wanted[] = {
-        {LIMIT, "afds", "bank"}, {LIMIT + 1, "afds", "mlp"}, {LIMIT + 1, "gfds+", "bank"}};
-    fds_dataset *train = clouds(LIMIT + 1 + INPUTS, 1);
-    uint32_t *group_of = need(LIMIT + 1, sizeof *group_of);
-    for (uint32_t k = 0; k <= LIMIT; k++)
-        group_of[k] = k % 2;
+    } wanted[] = {{15000, 7500, "afds", "bank"},
+                  {15000, 15, "afds", "mlp"},
+                  {16385, 8193, "afds", "mlp"},
+                  {16385, 8193, "gfds+", "bank"}};
+    fds_dataset *train = clouds(SOURCES + INPUTS, 1);
+    uint32_t *group_of = need(SOURCES, sizeof *group_of);
     for (size_t i = 0; i < COUNT(wanted); i++) {
         task t = task_make(wanted[i].method);
         fds_problem problem = *problem_of(&t);
@@ -403,9 +403,11 @@ static void auto_is_a_network_for_more_players_than_sub_models_answer_for(void *
         fds_error err;
         t.params.explainer = AUTO;
         expect_ok(fds_players_points(train, NULL, wanted[i].players, &players, &err), &err);
+        for (uint32_t k = 0; k < wanted[i].players; k++)
+            group_of[k] = k / (uint32_t)wanted[i].each;
         expect_ok(fds_groups_create(group_of, wanted[i].players, NULL, &groups, &err), &err);
         for (uint32_t k = 0; k < INPUTS; k++)
-            inputs[k] = LIMIT + 1 + k;
+            inputs[k] = SOURCES + k;
         problem.train = problem.test = train;
         problem.players = players;
         problem.groups = groups;

@@ -341,6 +341,44 @@ static void weights_that_are_no_numbers_are_refused(void **state) {
     free(file.bytes);
 }
 
+/* Wherever it stands in a long tensor, of which blocks are looked at together. */
+static void the_first_value_that_is_no_number_is_named(void **state) {
+    (void)state;
+    enum { COUNT_OF = 2500 };
+    static const size_t places[] = {0, 15, 1023, 1024, 2047, 2048, COUNT_OF - 1};
+    static const float strange[] = {NAN, INFINITY, -INFINITY};
+    const uint32_t dims[4] = {COUNT_OF};
+    char path[FDS__PATH_MAX], part[40];
+    float *values = need(COUNT_OF, sizeof *values);
+    fds_error err;
+    snprintf(path, sizeof path, "%s", scratch_path("t.safetensors"));
+    for (size_t i = 0; i < COUNT_OF; i++)
+        values[i] = (float)i - 7;
+    for (size_t k = 0; k <= COUNT(places) * COUNT(strange); k++) { /* and once none */
+        bool has_one = k < COUNT(places) * COUNT(strange);
+        size_t at = places[k % COUNT(places)];
+        float kept = values[at];
+        fds__tensor t = {.name = "t", .rank = 1, .dims = {COUNT_OF}, .values = values};
+        fds__safetensors *file;
+        if (has_one)
+            values[at] = strange[k / COUNT(places)];
+        if (has_one && at < COUNT_OF - 1)
+            values[COUNT_OF - 1] = NAN; /* a later one */
+        expect_ok(fds__safetensors_write(path, &t, 1, NULL, 0, &err), &err);
+        expect_ok(fds__safetensors_read(path, &file, &err), &err);
+        fds_status status = fds__safetensors_check(path, file, "it", "t", 1, dims, &err);
+        fds__safetensors_free(file);
+        assert_int_equal(status, has_one ? FDS_ERR_FORMAT : FDS_OK);
+        if (has_one) {
+            snprintf(part, sizeof part, "value %zu is infinite", at);
+            expect_in(err.text, part);
+        }
+        values[COUNT_OF - 1] = (float)COUNT_OF - 8;
+        values[at] = kept;
+    }
+    free(values);
+}
+
 static int count_files(void **state) {
     int failed = scratch_teardown(state);
     print_message("# %zu malformed files tried so far\n", files_tried);
@@ -357,6 +395,8 @@ int main(void) {
         IN_SCRATCH(gaps_between_tensors_are_refused),
         IN_SCRATCH(wrong_metadata_is_named),
         IN_SCRATCH(headers_that_are_no_object_are_refused),
+        cmocka_unit_test_setup_teardown(the_first_value_that_is_no_number_is_named, scratch_setup,
+                                        scratch_teardown),
         cmocka_unit_test_setup_teardown(weights_that_are_no_numbers_are_refused, scratch_setup,
                                         count_files),
     };
