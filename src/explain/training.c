@@ -16,7 +16,8 @@ void fds__fit_plans_free(fds__fit_plans *plans) {
 static fds_status sample(const fds__fit_settings *s, size_t players, const fds_groups *groups,
                          size_t count, fds_plan **out, fds_error *err) {
     return s->keys ? fds_plan_nested(s->keys, players, count, s->plan_seed, s->events, out, err)
-                   : fds_plan_sample(s->sampler, players, groups, count, s->plan_seed, out, err);
+                   : fds__plan_sample(s->sampler, players, groups, count, s->plan_seed, s->events,
+                                      out, err);
 }
 
 static fds_status make_plans(const fds__fit_settings *s, size_t players, const fds_groups *groups,

@@ -69,6 +69,11 @@ fds_status fds__plan_finish(fds_plan *plan, fds_status status, fds_plan **out);
 /* Allocates rows of no players and weight 0; row 1 receives all players. */
 fds_status fds__plan_reserve(fds_plan *plan, size_t rows, fds_error *err);
 
+/* fds_plan_sample, which may take seconds and can be cancelled. */
+fds_status fds__plan_sample(fds_sampler sampler, size_t players, const fds_groups *groups,
+                            size_t count, uint64_t seed, const fds_events *events, fds_plan **out,
+                            fds_error *err);
+
 /* A plan of empty rows, which the caller fills in. Rows 0 and 1 need not be the empty and the full
  * coalition: a table accepts any rows, but the estimators need these two. */
 fds_status fds__plan_blank(size_t players, size_t rows, fds_plan **out, fds_error *err);

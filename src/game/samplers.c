@@ -68,7 +68,18 @@ static void draw_kernel(const fds_plan *plan, uint64_t seed, size_t draw, const 
             fds__plan_add(plan, owner, player, row);
 }
 
-static fds_status sample_kernel(fds_plan *plan, uint64_t seed, fds_error *err) {
+/* Tells progress, and hears a cancellation, after every few milliseconds of drawing. */
+static fds_status report(const fds_plan *plan, size_t row, double start_s, const fds_events *events,
+                         fds_error *err) {
+    const size_t pair = (row - 2) / 2, each = MAX((1 << 20) / plan->players, (size_t)1);
+    return pair && pair % each == 0
+               ? fds__report(events, "plan", "coalitions", row, plan->rows, start_s, err)
+               : FDS_OK;
+}
+
+static fds_status sample_kernel(fds_plan *plan, uint64_t seed, const fds_events *events,
+                                fds_error *err) {
+    const double start_s = fds__now_s();
     OWNED double *harmonic = NULL;
     OWNED uint64_t *drawn = NULL;
     TRY(NEW(harmonic, plan->players, err));
@@ -77,6 +88,7 @@ static fds_status sample_kernel(fds_plan *plan, uint64_t seed, fds_error *err) {
         harmonic[k] = harmonic[k - 1] + 1 / (double)k;
     size_t step = plan->is_paired ? 2 : 1;
     for (size_t row = 2; row < plan->rows; row += step) {
+        TRY(report(plan, row, start_s, events, err));
         draw_kernel(plan, seed, (row - 2) / step, harmonic, drawn, fds__plan_bits(plan, row));
         if (plan->is_paired)
             draw_complement(plan, row);
@@ -154,7 +166,9 @@ fds_status fds__plan_weigh(fds_plan *plan, fds_error *err) {
     return FDS_OK;
 }
 
-static fds_status sample_leverage(fds_plan *plan, uint64_t seed, fds_error *err) {
+static fds_status sample_leverage(fds_plan *plan, uint64_t seed, const fds_events *events,
+                                  fds_error *err) {
+    const double start_s = fds__now_s();
     size_t n = plan->players, slot_count = 2;
     while (slot_count < plan->rows) /* at most half of them are used: one per pair */
         slot_count *= 2;
@@ -166,6 +180,7 @@ static fds_status sample_leverage(fds_plan *plan, uint64_t seed, fds_error *err)
     leverage l = {order, left, slots, slot_count - 1};
     count_pairs(n, left);
     for (size_t row = 2; row < plan->rows; row += 2) {
+        TRY(report(plan, row, start_s, events, err));
         size_t pair = (row - 2) / 2, size = leverage_size(&l, plan, seed, pair);
         fds_rng rng = fds_rng_make(seed, FDS__PURPOSE_COALITION, FDS_SAMPLER_LEVERAGE, pair);
         do {
@@ -206,8 +221,9 @@ static fds_status check(const fds_plan *plan, size_t count, fds_error *err) {
     return FDS_OK;
 }
 
-fds_status fds_plan_sample(fds_sampler sampler, size_t players, const fds_groups *groups,
-                           size_t count, uint64_t seed, fds_plan **out, fds_error *err) {
+fds_status fds__plan_sample(fds_sampler sampler, size_t players, const fds_groups *groups,
+                            size_t count, uint64_t seed, const fds_events *events, fds_plan **out,
+                            fds_error *err) {
     fds_plan *plan;
     TRY(fds__plan_new(sampler, players, groups, &plan, err));
     plan->is_paired = sampler != FDS_SAMPLER_KERNEL;
@@ -215,7 +231,12 @@ fds_status fds_plan_sample(fds_sampler sampler, size_t players, const fds_groups
     if (status == FDS_OK)
         status = fds__plan_reserve(plan, count + 2, err);
     if (status == FDS_OK)
-        status = sampler == FDS_SAMPLER_LEVERAGE ? sample_leverage(plan, seed, err)
-                                                 : sample_kernel(plan, seed, err);
+        status = sampler == FDS_SAMPLER_LEVERAGE ? sample_leverage(plan, seed, events, err)
+                                                 : sample_kernel(plan, seed, events, err);
     return fds__plan_finish(plan, status, out);
+}
+
+fds_status fds_plan_sample(fds_sampler sampler, size_t players, const fds_groups *groups,
+                           size_t count, uint64_t seed, fds_plan **out, fds_error *err) {
+    return fds__plan_sample(sampler, players, groups, count, seed, NULL, out, err);
 }

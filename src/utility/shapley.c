@@ -161,8 +161,8 @@ static fds_status make_groups(job *j, fds_error *err) {
 }
 
 static fds_status sample(const job *j, size_t count, fds_plan **out, fds_error *err) {
-    return fds_plan_sample(j->sampler, players(j), j->is_grouped ? j->groups : NULL, count,
-                           fds__draw_seed(j->params->seed, j->params->draw), out, err);
+    return fds__plan_sample(j->sampler, players(j), j->is_grouped ? j->groups : NULL, count,
+                            fds__draw_seed(j->params->seed, j->params->draw), j->events, out, err);
 }
 
 static fds_status sample_plans(job *j, fds_error *err) {
