@@ -66,7 +66,7 @@ help:
 	@echo "  make bench-privacy      private statements: speed, accuracy, an audit of neighbouring ledgers"
 	@echo "  make bench-growth       how cost and error grow with players and coalitions"
 	@echo "  make bench-anchor       Banzhaf values of 10,000 digits: a time that users of opendataval report"
-	@echo "  make bench-scale        thousands of players: cost, accuracy, and what --estimate predicts: half an hour"
+	@echo "  make bench-scale        thousands of players: cost, accuracy, estimates, answers, Ctrl-C: an hour"
 	@echo "  make bench-ranks        what dividing the work among the processes of an MPI job costs"
 
 # A build folder, made on first use: $(call folder,NAME,OPTIONS). For ROOMS, tests/run builds what
@@ -247,6 +247,8 @@ bench-scale:
 	$(call folder,build-bench)
 	@bench/scale.py build-bench --model logistic
 	@bench/planner.py build-bench
+	@bench/answers.py build-bench
+	@bench/cancel.py build-bench
 
 bench-ranks:
 	@scripts/deps bench mpi

@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """How soon long commands hear Ctrl-C: a table of docs/scale.md.
 
-Usage: bench/cancel.py BUILD_FOLDER [--times 15] [--seed 0] [--only WORD]
+Usage: bench/cancel.py BUILD_FOLDER [--times 6] [--seed 0] [--only WORD]
 
 Each command is started and interrupted after a random time, up to about what it takes, as often as --times; what an
 interruption leaves is kept, so that a fit goes on and is interrupted in all of its stages. A command that ended first
@@ -60,7 +60,7 @@ def interrupt(command, folder, after_s):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build")
-    parser.add_argument("--times", type=int, default=15)
+    parser.add_argument("--times", type=int, default=6)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="commands whose name contains this word")
     a = parser.parse_args()
