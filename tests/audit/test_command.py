@@ -105,6 +105,21 @@ def write_validation(**parts):
 
 
 @test
+def a_forged_file_of_a_run_is_found_where_money_depends_on_it():
+    fds("fit", MNIST, "--players", 6, "--inputs", 40, "--coalitions", 20, "--epochs", 1, "--method", "afds",
+        "--explainer", "linear", "-o", "forged", "--quiet")
+    with open("forged/coalitions.csv", "a", encoding="utf-8") as file:
+        file.write(" ")
+    subprocess.run([RESEAL, "forged", "quick"], check=True)
+    fds("explain", "forged", "--index", 0, "--quiet")  # compares quick checksums
+    make(50, 3, 5)
+    for words in (["pay", "forged", "--index", 0, "--amount", "1.00"], ["serve", "--model", "mnist=forged", "--port", 0],
+                  ["audit", "--ledger", "shop.db", "--run", "forged"]):
+        err = fds(*words, code=1)[1]
+        assert "coalitions.csv was lost, damaged or changed: its sha256" in err, (words, err)
+
+
+@test
 def the_level_and_the_scores_at_fit_time_come_from_the_run():
     fds("fit", MNIST, "--players", 6, "--inputs", 40, "--coalitions", 20, "--epochs", 1, "--method", "afds",
         "--explainer", "linear", "-o", "run", "--quiet")
