@@ -100,8 +100,9 @@ def misbehave(question, shape, values):
         values[0] += 0.01
     if fault == "missing":  # as a network would answer for a class that it has never seen
         values = [1 / shape[1]] * len(values)
-    if fault == "noise":
-        values[0], values[1] = values[0] * (1 - 1e-6 * random.random()), values[1]
+    if fault == "noise":  # so much that two answers, rounded to floats, are hardly ever alike
+        change = 0.01 * random.random() * min(values[0], values[1])
+        values[0], values[1] = values[0] - change, values[1] + change
     if fault == "id":
         fields["id"] = "99"
     if fault == "type":
