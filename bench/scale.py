@@ -8,6 +8,9 @@ One thread, leverage coalitions, M per player, T test samples, the default adjus
 --options "--group all"). The first run computes the utilities; a second one finds them in the table, so that its CPU
 seconds, less those of --estimate (reading the data and sampling the plan), are those of the values: two solutions, of
 the mean and of each test sample. Each number is from a single run; a difference of two below 0.1 s says no more.
+Memory is looked at a hundred times per second during the first run, and belongs to the stage that its processor
+seconds fall into; a stage that is over sooner shows what was seen next to it. The last column is the greatest memory
+of the first run, as the system counted it.
 Exponents are fitted by least squares on logarithms, where no number is below 0.1 s. In theory utilities of nearest
 neighbours grow as M n ~ n^2 at most, sub-models as M n ~ n^2, and conjugate gradients as pairs * n ~ n^2 for each
 iteration. Correlations are those of the values of each test sample with the exact ones of knn:K, averaged over the
@@ -20,18 +23,43 @@ import os
 import shutil
 import subprocess
 import tempfile
+import time
 
 import numpy as np
 
 
+TICKS, PAGE = os.sysconf("SC_CLK_TCK"), os.sysconf("SC_PAGE_SIZE")
+
+
+def look(pid):
+    """CPU seconds and bytes of a process as it is now."""
+    with open(f"/proc/{pid}/stat") as file:
+        fields = file.read().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS, int(fields[21]) * PAGE
+
+
 def run(command):
-    """CPU seconds and peak bytes of a command."""
+    """CPU seconds and peak bytes of a command, and what look saw of it."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
+    seen = []
+    while not (ended := os.wait4(process.pid, os.WNOHANG))[0]:
+        seen.append(look(process.pid))
+        time.sleep(0.01)
+    _, status, usage = ended
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"{' '.join(command)}: exit code {process.returncode}")
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024, seen
+
+
+def peaks(seen, ends):
+    """Peak bytes of each stage, which end after these CPU seconds."""
+    found, begin = [], 0
+    for end in ends:
+        near = min(abs(begin - at) for at, _ in seen)  # of a stage that no look fell into
+        found.append(max(size for at, size in seen if begin <= at <= end or abs(begin - at) <= near))
+        begin = end
+    return found
 
 
 def compare(values, exact):
@@ -46,7 +74,8 @@ def compare(values, exact):
 
 
 def measure(program, a, utility, players, is_old):
-    """A line of the table: seconds of reading, utilities and values, peak bytes, and what compare says."""
+    """A line of the table: seconds and peak bytes of reading, utilities and values, those of the whole, and what
+    compare says."""
     count = a.coalitions or int(a.per_player * players) // 2 * 2
     with tempfile.TemporaryDirectory() as work:
         common = [program, "value", a.data, "--players", str(players), "--test", str(a.test), "--threads", "1"]
@@ -54,15 +83,16 @@ def measure(program, a, utility, players, is_old):
         command = [*common, *model, "--coalitions", str(count), "--value" if is_old else "--utility", utility,
                    "--target", "true", "--table", os.path.join(work, "table"), "--quiet", *a.options.split()]
         out = os.path.join(work, "values.npy")
-        read, _ = run([*command, "--dry-run" if is_old else "--estimate"])
-        first, _ = run([*command, "-o", out])
-        second, peak = run([*command, "-o", out])
+        read, _, _ = run([*command, "--dry-run" if is_old else "--estimate"])
+        first, peak, seen = run([*command, "-o", out])
+        second, _, _ = run([*command, "-o", out])
+        filling = max(first - second, 0)
         found = "", "", ""
         if utility.startswith("knn:") and not is_old:
             exact = os.path.join(work, "exact.npy")
             run([*common, "--method", utility, "--per-sample", "--target", "true", "-o", exact, "--quiet"])
             found = compare(out, exact)
-    return count, read, first - second, second - read, peak, found
+    return count, (read, filling, second - read), peaks(seen, (read, read + filling, math.inf)), peak, found
 
 
 def seconds(number):
@@ -91,21 +121,22 @@ def main():
     parser.add_argument("--before")
     a = parser.parse_args()
     programs = [("now", os.path.join(a.build, "cli/fds"))] + ([("0.1", a.before)] if a.before else [])
-    print("| utility | version | players | coalitions | read and plan, s | utilities, s | values, s | peak, MB | "
-          "correlation | covered, % | largest 1 %, % |")
-    print("|" + " --- |" * 11)
+    print("| utility | version | players | coalitions | read and plan, s | MB | utilities, s | MB | values, s | MB | "
+          "all, MB | correlation | covered, % | largest 1 %, % |")
+    print("|" + " --- |" * 14)
     for utility in a.utility:
         for version, program in programs:
             utilities, values = [], []
             for players in a.players:
-                count, read, filling, solving, peak, found = measure(program, a, utility, players, version != "now")
-                utilities.append(filling)
-                values.append(solving)
-                print(f"| {utility} | {version} | {players:,} | {count:,} | {read:.1f} | {seconds(filling)} | "
-                      f"{seconds(solving)} | {peak / 1e6:.0f} | {' | '.join(found)} |", flush=True)
+                count, times, sizes, peak, found = measure(program, a, utility, players, version != "now")
+                utilities.append(times[1])
+                values.append(times[2])
+                stages = " | ".join(f"{seconds(t)} | {size / 1e6:.0f}" for t, size in zip(times, sizes))
+                print(f"| {utility} | {version} | {players:,} | {count:,} | {stages} | {peak / 1e6:.0f} | "
+                      f"{' | '.join(found)} |", flush=True)
             if len(a.players) > 1:
-                print(f"| {utility} | {version} | exponent | | | {exponent(a.players, utilities)} | "
-                      f"{exponent(a.players, values)} | | | | |", flush=True)
+                print(f"| {utility} | {version} | exponent | | | | {exponent(a.players, utilities)} | | "
+                      f"{exponent(a.players, values)} | | | | | |", flush=True)
 
 
 if __name__ == "__main__":
