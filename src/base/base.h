@@ -222,6 +222,8 @@ fds_status fds__unpack_zstd(const char *path, const uint8_t *data, size_t size, 
 /* A new file: written beside its target, then renamed over it in one step. */
 typedef struct fds__out fds__out;
 fds_status fds__out_open(const char *path, fds__out **out, fds_error *err);
+/* Reports fds__out_write of total bytes in all to events, which may cancel it. */
+void fds__out_hear(fds__out *out, uint64_t total, const fds_events *events);
 fds_status fds__out_write(fds__out *out, const void *data, size_t size, fds_error *err);
 /* At an offset, in any order; does not move where fds__out_write goes on. */
 fds_status fds__out_write_at(fds__out *out, const void *data, size_t size, uint64_t offset,
@@ -503,7 +505,8 @@ fds_status fds__safetensors_check(const char *path, const fds__safetensors *file
                                   fds_error *err);
 const char *fds__safetensors_meta(const fds__safetensors *file, const char *key); /* or NULL */
 fds_status fds__safetensors_write(const char *path, const fds__tensor *tensors, size_t count,
-                                  const fds__meta *meta, size_t meta_count, fds_error *err);
+                                  const fds__meta *meta, size_t meta_count,
+                                  const fds_events *events, fds_error *err);
 /* The same in memory, behind before bytes for the caller, who fds__frees *data; size: of both. dtype:
  * of the tensors, a type of 4 bytes. */
 fds_status fds__safetensors_pack(const char *dtype, const fds__tensor *tensors, size_t count,

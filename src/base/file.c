@@ -168,9 +168,15 @@ fds_status fds__file_read_secret(const char *path, size_t limit, uint8_t **data,
 
 /* ---- writing ---- */
 
+enum { FLUSH_STEP = 2 << 20 };
+
 struct fds__out {
-    fds__file file; /* path: the target */
-    bool is_secret; /* only its owner can read it, and it replaces nothing */
+    fds__file file;           /* path: the target */
+    bool is_secret;           /* only its owner can read it, and it replaces nothing */
+    uint64_t size;            /* that fds__out_write has written */
+    const fds_events *events; /* or NULL */
+    uint64_t total;           /* that will be written, for events */
+    double start_s;
     char temp[FDS__PATH_MAX + 64], dir[FDS__PATH_MAX];
 };
 
@@ -198,6 +204,7 @@ static fds_status open_out(const char *path, bool is_secret, fds__out **result, 
     struct stat about;
     TRY(NEW(out, 1, err));
     out->is_secret = is_secret;
+    out->start_s = fds__now_s();
     const char *name = split_path(path, out->dir);
     if (!*name || strlen(path) >= FDS__PATH_MAX)
         return fds__fail(err, FDS_ERR_USAGE, "\"%s\" is not a file name", path);
@@ -240,8 +247,37 @@ static fds_status write_all(fds__file *file, const void *data, size_t size, off_
     return FDS_OK;
 }
 
+void fds__out_hear(fds__out *out, uint64_t total, const fds_events *events) {
+    out->total = total;
+    out->events = events;
+}
+
+/* Begins to bring the last FLUSH_STEP bytes to the disk, and waits for those before: an fsync of all of
+ * them at the end could take long, and nothing interrupts it. */
+static fds_status flush(fds__out *out, fds_error *err) {
+    const off_t end = (off_t)out->size, last = end - FLUSH_STEP, before = last - FLUSH_STEP;
+    TRY(fds__report(out->events, "write", "bytes", out->size, out->total, out->start_s, err));
+    int status =
+        io_fails() ? -1 : sync_file_range(out->file.fd, last, FLUSH_STEP, SYNC_FILE_RANGE_WRITE);
+    if (status == 0 && before >= 0)
+        status = sync_file_range(out->file.fd, before, FLUSH_STEP,
+                                 SYNC_FILE_RANGE_WAIT_BEFORE | SYNC_FILE_RANGE_WRITE |
+                                     SYNC_FILE_RANGE_WAIT_AFTER);
+    if (status != 0 && (errno == EIO || errno == ENOSPC || errno == EDQUOT))
+        return fds__fail_errno(err, "sync", out->file.path);
+    return FDS_OK; /* where the file system knows no ranges, fsync does it all */
+}
+
 fds_status fds__out_write(fds__out *out, const void *data, size_t size, fds_error *err) {
-    return write_all(&out->file, data, size, -1, err);
+    const uint8_t *at = data;
+    for (size_t used = 0, step; used < size; used += step) {
+        step = MIN(size - used, FLUSH_STEP - (size_t)(out->size % FLUSH_STEP));
+        TRY(write_all(&out->file, at + used, step, -1, err));
+        out->size += step;
+        if (out->size % FLUSH_STEP == 0)
+            TRY(flush(out, err));
+    }
+    return FDS_OK;
 }
 
 fds_status fds__out_write_at(fds__out *out, const void *data, size_t size, uint64_t offset,

@@ -337,7 +337,8 @@ static char *make_header(const char *dtype, const fds__tensor *tensors, size_t c
 static uint64_t padded(const char *header) { return (8 + strlen(header) + 63) / 64 * 64 - 8; }
 
 fds_status fds__safetensors_write(const char *path, const fds__tensor *tensors, size_t count,
-                                  const fds__meta *meta, size_t meta_count, fds_error *err) {
+                                  const fds__meta *meta, size_t meta_count,
+                                  const fds_events *events, fds_error *err) {
     OWNED char *header = make_header("F32", tensors, count, meta, meta_count);
     if (!header)
         return fds__fail(err, FDS_ERR_NOMEM, "%s: out of memory for the file's header", path);
@@ -345,10 +346,13 @@ fds_status fds__safetensors_write(const char *path, const fds__tensor *tensors, 
     const uint64_t length = padded(header);
     uint8_t blanks[64];
     memset(blanks, ' ', sizeof blanks);
-    fds__out *out = NULL;
-    fds_status status = fds__out_open(path, &out, err);
-    if (status == FDS_OK)
-        status = fds__out_write(out, &length, sizeof length, err);
+    uint64_t total = sizeof length + length;
+    for (size_t i = 0; i < count; i++)
+        total += tensor_bytes(&tensors[i]);
+    fds__out *out;
+    TRY(fds__out_open(path, &out, err));
+    fds__out_hear(out, total, events);
+    fds_status status = fds__out_write(out, &length, sizeof length, err);
     if (status == FDS_OK)
         status = fds__out_write(out, header, used, err);
     if (status == FDS_OK)

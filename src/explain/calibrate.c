@@ -193,7 +193,7 @@ fds_status fds__calibration_save(const fds__calibration *c, uint32_t classes, si
     const fds__tensor tensors[] = {{"errors", 3, {2, classes, (uint32_t)players}, floats},
                                    {"parts", 2, {4, FDS__PARTS}, parts}};
     const fds__meta meta[] = {{"inputs", inputs}, {"base", c->by_spread ? "spread" : "mean"}};
-    fds_status status = fds__safetensors_write(path, tensors, 2, meta, 2, err);
+    fds_status status = fds__safetensors_write(path, tensors, 2, meta, 2, NULL, err);
     fds__free(floats);
     return status;
 }

@@ -232,7 +232,8 @@ static fds_status gather(contents *c, const learn_state *state, fds_error *err) 
     return fds__text_check(&c->metrics, err);
 }
 
-static fds_status write(const char *path, const learn_state *state, contents *c, fds_error *err) {
+static fds_status write(const char *path, const learn_state *state, contents *c,
+                        const fds_events *events, fds_error *err) {
     char epoch[32], steps[32], checksum[17];
     uint64_t sum = 0;
     TRY(gather(c, state, err));
@@ -246,12 +247,13 @@ static fds_status write(const char *path, const learn_state *state, contents *c,
     fds__meta meta[KEYS + 1] = {[KEYS] = {"checksum", checksum}};
     for (size_t i = 0; i < KEYS; i++)
         meta[i] = (fds__meta){keys[i], values[i]};
-    return fds__safetensors_write(path, c->tensors, c->count, meta, KEYS + 1, err);
+    return fds__safetensors_write(path, c->tensors, c->count, meta, KEYS + 1, events, err);
 }
 
-fds_status learn_checkpoint_write(const char *path, const learn_state *state, fds_error *err) {
+fds_status learn_checkpoint_write(const char *path, const learn_state *state,
+                                  const fds_events *events, fds_error *err) {
     contents c = {0};
-    fds_status status = write(path, state, &c, err);
+    fds_status status = write(path, state, &c, events, err);
     for (size_t part = 0; part < BEST; part++)
         fds__free(c.values[part]);
     fds__free(c.tensors);

@@ -305,7 +305,8 @@ fds_status fds__explainer_coefficients(fds__explainer *explainer, const float *x
                                        const uint32_t *labels, float *coefficients, fds_error *err);
 size_t fds__explainer_rank(const fds__explainer *explainer); /* 0: no factors */
 /* safetensors: the network's tensors, with everything needed to use it in the metadata. */
-fds_status fds__explainer_save(const fds__explainer *explainer, const char *path, fds_error *err);
+fds_status fds__explainer_save(const fds__explainer *explainer, const char *path,
+                               const fds_events *events, fds_error *err);
 /* groups: of the players; may be NULL unless the network's outputs are groups. FDS_ERR_SHAPE when
  * the file does not fit players, classes, shape and groups. */
 fds_status fds__explainer_load(const char *path, size_t players, uint32_t classes, fds_shape shape,

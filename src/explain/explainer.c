@@ -350,7 +350,7 @@ static void print_form(size_t players, uint32_t classes, fds_shape shape, size_t
 
 /* weights: copies of the net's; NULL: the file has them */
 static fds_status save(const fds__explainer *e, const learn_weights *weights, const char *path,
-                       fds_error *err) {
+                       const fds_events *events, fds_error *err) {
     const fds__deep_params *params = fds__deep_get_params(e->net);
     const size_t count = fds__deep_tensor_count(e->net);
     char form[FORM][64], scale[FDS__NUMBER], rank[FDS__NUMBER];
@@ -384,18 +384,19 @@ static fds_status save(const fds__explainer *e, const learn_weights *weights, co
     };
     size_t items = sizeof meta / sizeof *meta;
     fds_status status = fds__safetensors_write(path, tensors, count + (e->rank ? 1 : 0), meta,
-                                               items - (e->rank ? 0 : 1), err);
+                                               items - (e->rank ? 0 : 1), events, err);
     fds__free(tensors);
     return status;
 }
 
-fds_status fds__explainer_save(const fds__explainer *e, const char *path, fds_error *err) {
+fds_status fds__explainer_save(const fds__explainer *e, const char *path, const fds_events *events,
+                               fds_error *err) {
     learn_weights weights = {0};
     if (e->file)
-        return save(e, NULL, path, err);
+        return save(e, NULL, path, events, err);
     fds_status status = learn_weights_take(&weights, e->net, err);
     if (status == FDS_OK)
-        status = save(e, &weights, path, err);
+        status = save(e, &weights, path, events, err);
     learn_weights_free(&weights);
     return status;
 }

@@ -169,7 +169,7 @@ static fds_status train_explainer(fds__fit_job *f, const fds__training *training
         return f->first ? FDS_OK : fds__probe_save(f->probe, path, err);
     }
     TRY(fds__learn(training, &s->explainer, f->dir, f->events, &f->explainer, &f->report, err));
-    TRY(fds__explainer_save(f->explainer, path, err));
+    TRY(fds__explainer_save(f->explainer, path, f->events, err));
     return s->explainer.learns_new ? learn_newcomers(f, err) : FDS_OK;
 }
 

@@ -15,7 +15,7 @@ static fds_status save_players(const fds__fit_job *f, fds_error *err) {
     fds_shape s = f->train->shape;
     const fds__tensor tensor = {
         "samples", 4, {(uint32_t)f->n, s.channels, s.height, s.width}, samples};
-    fds_status status = fds__safetensors_write(path, &tensor, 1, NULL, 0, err);
+    fds_status status = fds__safetensors_write(path, &tensor, 1, NULL, 0, f->events, err);
     fds__free(samples);
     return status;
 }

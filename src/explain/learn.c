@@ -176,7 +176,7 @@ static fds_status save(learner *l, fds_error *err) {
     if (l->is_saved)
         return FDS_OK;
     double start_s = fds__now_s();
-    TRY(learn_checkpoint_write(l->path, &state, err));
+    TRY(learn_checkpoint_write(l->path, &state, l->events, err));
     l->saved_s = fds__now_s();
     l->save_s = l->saved_s - start_s;
     l->is_saved = true;

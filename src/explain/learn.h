@@ -131,7 +131,8 @@ typedef struct learn_state {
     const fds__metric *metrics; /* (epoch), not while warming up */
 } learn_state;
 
-fds_status learn_checkpoint_write(const char *path, const learn_state *state, fds_error *err);
+fds_status learn_checkpoint_write(const char *path, const learn_state *state,
+                                  const fds_events *events, fds_error *err);
 
 /* A checkpoint as read from its file. */
 typedef struct learn_checkpoint {

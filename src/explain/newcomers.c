@@ -397,7 +397,7 @@ fds_status fds__newcomers_save(const fds__newcomers *c, const char *path, fds_er
         {"map", 2, {(uint32_t)size_of(c), (uint32_t)c->rank}, c->map},
         {"errors", 2, {2, BINS}, (float *)c->errors},
     };
-    return fds__safetensors_write(path, tensors, 2, meta, NUMBERS + 2, err);
+    return fds__safetensors_write(path, tensors, 2, meta, NUMBERS + 2, NULL, err);
 }
 
 static fds_status read_file(fds__newcomers *c, const char *path, const fds__safetensors *file,

@@ -290,7 +290,7 @@ fds_status fds__probe_save(const fds__probe *p, const char *path, fds_error *err
         {"offsets", 2, {classes, players}, p->offsets},
     };
     const fds__meta meta = {"format", FORMAT};
-    return fds__safetensors_write(path, tensors, 2, &meta, 1, err);
+    return fds__safetensors_write(path, tensors, 2, &meta, 1, NULL, err);
 }
 
 static fds_status take_tensor(const char *path, const fds__safetensors *file, const char *name,

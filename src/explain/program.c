@@ -53,7 +53,7 @@ fds_status fds__service_program_save(const char *path, const fds_utility *utilit
                                    {"labels", 1, {count}, labels},
                                    {"players", 1, {count}, players}};
     const fds__meta meta[] = {{"format", "fds program"}};
-    return fds__safetensors_write(path, tensors, 3, meta, 1, err);
+    return fds__safetensors_write(path, tensors, 3, meta, 1, NULL, err);
 }
 
 /* Whole numbers below limit. */

@@ -44,10 +44,11 @@ static uint64_t checksum(const header *h, const double *values, const double *er
 }
 
 static fds_status write_all(const char *path, const header *h, const double *values,
-                            const double *errors, fds_error *err) {
+                            const double *errors, const fds_events *events, fds_error *err) {
     size_t size = (size_t)h->players * (size_t)h->columns * sizeof *values;
     fds__out *out;
     TRY(fds__out_open(path, &out, err));
+    fds__out_hear(out, sizeof *h + 2 * size, events);
     fds_status status = fds__out_write(out, h, sizeof *h, err);
     if (status == FDS_OK)
         status = fds__out_write(out, values, size, err);
@@ -72,7 +73,7 @@ fds_status fds__values_keep(const char *dir, uint64_t key, size_t players, size_
         return FDS_OK;
     }
     h.checksum = checksum(&h, values, errors);
-    return write_all(path, &h, values, errors, err);
+    return write_all(path, &h, values, errors, events, err);
 }
 
 /* Whether the file is what header and key say. */

@@ -371,7 +371,7 @@ fds_status fds_model_save(const fds_model *model, const char *path, fds_error *e
     if (!input || !classes || !mean || !std || (net->is_regression && !target))
         return fds__fail(err, FDS_ERR_NOMEM, "%s: out of memory for the file's metadata", path);
     return fds__safetensors_write(path, tensors, net->tensor_count, meta,
-                                  sizeof meta / sizeof *meta - !net->is_regression, err);
+                                  sizeof meta / sizeof *meta - !net->is_regression, NULL, err);
 }
 
 /* The JSON array under a metadata key; the caller frees it (json_decref). */

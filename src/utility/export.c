@@ -99,7 +99,7 @@ static fds_status write_network(const char *path, const fds_net *net, uint64_t s
         memcpy(tensors[i].dims, t->dims, sizeof t->dims);
     }
     return fds__safetensors_write(path, tensors, net->tensor_count, meta,
-                                  sizeof meta / sizeof *meta, err);
+                                  sizeof meta / sizeof *meta, NULL, err);
 }
 
 /* The network is known by the parameters, whatever kind of utility function has it. */

@@ -609,6 +609,79 @@ static void files_never_get_a_standard_descriptor(void **state) {
 
 #define IN_SCRATCH(test) cmocka_unit_test_setup_teardown(test, scratch_setup, scratch_teardown)
 
+/* ---- large files ---- */
+
+typedef struct {
+    uint64_t last, total, stop_at; /* bytes */
+    unsigned calls;
+} hearing;
+
+static bool hear(void *user, const fds_progress *progress) {
+    hearing *h = user;
+    assert_string_equal(progress->stage, "write");
+    assert_true(progress->done > h->last && progress->done <= progress->total);
+    h->last = progress->done;
+    h->total = progress->total;
+    h->calls++;
+    return h->stop_at && progress->done >= h->stop_at;
+}
+
+static fds_status write_large(const char *path, const char *data, size_t size, hearing *h,
+                              fds_error *err) {
+    const fds_events events = {.user = h, .progress = hear};
+    fds__out *out;
+    TRY(fds__out_open(path, &out, err));
+    fds__out_hear(out, size, &events);
+    fds_status status = fds__out_write(out, data, 3, err);
+    if (status == FDS_OK)
+        status = fds__out_write(out, data + 3, size - 3, err);
+    if (status == FDS_OK)
+        return fds__out_commit(out, err);
+    fds__out_abort(out);
+    return status;
+}
+
+/* It reaches the disk in pieces, so that no one waits for all of it at the end. */
+static void a_large_file_is_written_in_pieces_and_can_be_cancelled(void **state) {
+    (void)state;
+    const size_t size = (11 << 20) + 5;
+    const char *path = scratch_path("large");
+    size_t before = scratch_entries(), read;
+    fds_error err = {0};
+    char *data = need(size, 1);
+    uint8_t *found = NULL;
+    for (size_t i = 0; i < size; i++)
+        data[i] = (char)(i * i / 77);
+    hearing h = {.stop_at = 5 << 20};
+    assert_int_equal(write_large(path, data, size, &h, &err), FDS_ERR_CANCELLED);
+    assert_int_equal(h.calls, 3);
+    assert_int_equal(scratch_entries(), before);
+
+    h = (hearing){0};
+    fds__fault_arm(FDS__FAULT_IO, 0);
+    expect_ok(write_large(path, data, size, &h, &err), &err);
+    const uint64_t calls = fds__fault_arm(FDS__FAULT_IO, 0);
+    assert_int_equal(h.calls, 5);
+    assert_int_equal(h.total, size);
+
+    char first = data[0]++;
+    for (uint64_t nth = 1; nth < calls; nth++) { /* the last is the folder's sync */
+        fds_error why = {0};
+        fds__fault_arm(FDS__FAULT_IO, nth);
+        assert_int_equal(write_large(path, data, size, &(hearing){0}, &why), FDS_ERR_IO);
+        expect_in(why.text, scratch);
+        assert_int_equal(scratch_entries(), before + 1);
+    }
+    fds__fault_arm(FDS__FAULT_IO, 0);
+    data[0] = first;
+    expect_ok(fds__file_read(path, size, &found, &read, &err), &err);
+    assert_int_equal(read, size);
+    assert_memory_equal(found, data, size);
+    fds__free(found);
+    free(data);
+    unlink(path);
+}
+
 /* ---- secrets ---- */
 
 static void a_secret_is_new_and_its_owners_alone(void **state) {
@@ -691,6 +764,7 @@ int main(void) {
         IN_SCRATCH(programs_that_cannot_start_are_named),
         IN_SCRATCH(programs_run_in_their_folder_and_keep_quiet),
         IN_SCRATCH(files_never_get_a_standard_descriptor),
+        IN_SCRATCH(a_large_file_is_written_in_pieces_and_can_be_cancelled),
         IN_SCRATCH(a_secret_is_new_and_its_owners_alone),
         IN_SCRATCH(a_secret_that_cannot_be_written_is_not_there),
     };

@@ -122,7 +122,7 @@ int main(int argc, char **argv) {
     answer(net, "trained", x, dims);
 
     snprintf(path, sizeof path, "%s/ours.safetensors", folder);
-    check(fds__safetensors_write(path, results, result_count, NULL, 0, &err), &err);
+    check(fds__safetensors_write(path, results, result_count, NULL, 0, NULL, &err), &err);
     for (size_t i = 0; i < result_count; i++)
         free((void *)(uintptr_t)results[i].values);
     free(x);

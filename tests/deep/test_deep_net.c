@@ -446,7 +446,7 @@ static fds_status load_list(fds__deep *net, const tensor_list *list, bool featur
                             fds_error *err) {
     fds__safetensors *file = NULL;
     const char *path = scratch_path("w.safetensors");
-    expect_ok(fds__safetensors_write(path, list->tensors, list->count, NULL, 0, err), err);
+    expect_ok(fds__safetensors_write(path, list->tensors, list->count, NULL, 0, NULL, err), err);
     expect_ok(fds__safetensors_read(path, &file, err), err);
     fds_status status = fds__deep_load(net, path, file, features_only, err);
     fds__safetensors_free(file);

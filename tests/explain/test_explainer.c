@@ -57,7 +57,7 @@ static fds__explainer *load(const char *name, const fds_groups *groups) {
 
 static void save(const fds__explainer *e, const char *name) {
     fds_error err;
-    expect_ok(fds__explainer_save(e, scratch_path(name), &err), &err);
+    expect_ok(fds__explainer_save(e, scratch_path(name), NULL, &err), &err);
 }
 
 static void a_file_gives_the_same_bits(void **state) {
@@ -300,7 +300,7 @@ static fds_status save_and_load(fds_error *err) {
         status = learn_explainer_create("linear", FDS__PRECISION_F32, N, CLASSES, image, groups,
                                         NULL, 0, 0.1, 1, &e, err);
     if (status == FDS_OK)
-        status = fds__explainer_save(e, scratch_path("a"), err);
+        status = fds__explainer_save(e, scratch_path("a"), NULL, err);
     if (status == FDS_OK)
         status = fds__explainer_load(scratch_path("a"), N, CLASSES, image, groups, 1, &f, err);
     if (status == FDS_OK)

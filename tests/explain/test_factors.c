@@ -184,10 +184,10 @@ static void a_file_of_factors_gives_the_same_bits(void **state) {
         fds__explainer *e = any_explainer(networks[k], h), *f = NULL;
         float *all[2] = {need((size_t)70 * CLASSES * N, sizeof(float)),
                          need((size_t)70 * CLASSES * N, sizeof(float))};
-        expect_ok(fds__explainer_save(e, scratch_path("a"), &err), &err);
+        expect_ok(fds__explainer_save(e, scratch_path("a"), NULL, &err), &err);
         expect_ok(fds__explainer_load(scratch_path("a"), N, CLASSES, image, NULL, 1, &f, &err),
                   &err);
-        expect_ok(fds__explainer_save(f, scratch_path("b"), &err), &err);
+        expect_ok(fds__explainer_save(f, scratch_path("b"), NULL, &err), &err);
         expect_same_file(scratch_path("a"), scratch_path("b"));
         expect_ok(fds__explainer_run(e, x, 70, NULL, all[0], &err), &err);
         expect_ok(fds__explainer_run(f, x, 70, NULL, all[1], &err), &err);
@@ -244,7 +244,7 @@ static void files_that_lie_about_factors_are_refused(void **state) {
     fds_error err;
     fill(h, x);
     fds__explainer *e = any_explainer("mlp", h);
-    expect_ok(fds__explainer_save(e, scratch_path("good"), &err), &err);
+    expect_ok(fds__explainer_save(e, scratch_path("good"), NULL, &err), &err);
     char *good = scratch_read(scratch_path("good"), &size), *bad = need(size, 1);
     for (size_t i = 0; i < COUNT(lies); i++) {
         memcpy(bad, good, size);
@@ -260,7 +260,7 @@ static void files_that_lie_about_factors_are_refused(void **state) {
     fds__explainer_free(e);
     h[4] = NAN;
     e = any_explainer("mlp", h);
-    expect_ok(fds__explainer_save(e, scratch_path("good"), &err), &err);
+    expect_ok(fds__explainer_save(e, scratch_path("good"), NULL, &err), &err);
     good = scratch_read(scratch_path("good"), &size);
     expect_refused(good, size, "players.factors");
     free(good);
@@ -281,7 +281,7 @@ static fds_status find_save_and_load(fds_error *err) {
         status = learn_explainer_create("linear", FDS__PRECISION_F32, N, CLASSES, image, NULL, f.h,
                                         RANK, 0.5, 1, &e, err);
     if (status == FDS_OK)
-        status = fds__explainer_save(e, scratch_path("a"), err);
+        status = fds__explainer_save(e, scratch_path("a"), NULL, err);
     if (status == FDS_OK)
         status = fds__explainer_load(scratch_path("a"), N, CLASSES, image, NULL, 1, &loaded, err);
     if (status == FDS_OK)

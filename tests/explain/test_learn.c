@@ -64,7 +64,7 @@ static fds_status train(const toy *t, const fds__explainer_params *params, watch
     fds__fit_report mine = {0};
     fds_status status = fds__learn(&t->training, params, scratch, &events, &explainer, &mine, err);
     if (status == FDS_OK && name)
-        expect_ok(fds__explainer_save(explainer, scratch_path(name), err), err);
+        expect_ok(fds__explainer_save(explainer, scratch_path(name), NULL, err), err);
     fds__explainer_free(explainer);
     if (status != FDS_OK)
         return status;

@@ -68,7 +68,7 @@ static void write_init(const char *folder, const fds_net *net, const float *weig
         memcpy(tensors[i].dims, t.dims, sizeof t.dims);
     }
     snprintf(path, sizeof path, "%s/init.safetensors", folder);
-    check(fds__safetensors_write(path, tensors, fds_net_tensors(net), NULL, 0, &err), &err);
+    check(fds__safetensors_write(path, tensors, fds_net_tensors(net), NULL, 0, NULL, &err), &err);
 }
 
 static void write_floats(const char *folder, const char *name, const float *values, size_t count) {

@@ -364,7 +364,7 @@ static void the_first_value_that_is_no_number_is_named(void **state) {
             values[at] = strange[k / COUNT(places)];
         if (has_one && at < COUNT_OF - 1)
             values[COUNT_OF - 1] = NAN; /* a later one */
-        expect_ok(fds__safetensors_write(path, &t, 1, NULL, 0, &err), &err);
+        expect_ok(fds__safetensors_write(path, &t, 1, NULL, 0, NULL, &err), &err);
         expect_ok(fds__safetensors_read(path, &file, &err), &err);
         fds_status status = fds__safetensors_check(path, file, "it", "t", 1, dims, &err);
         fds__safetensors_free(file);
