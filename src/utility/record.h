@@ -79,6 +79,7 @@ typedef struct fds__record_writer {
     fds__file file;
     uint32_t number; /* of the segment that is open */
     double synced_s;
+    size_t unsynced; /* bytes */
     uint8_t *record; /* (record_size) */
     float *probs;    /* (values) */
 } fds__record_writer;
