@@ -35,6 +35,7 @@ static fds__explainer_params tiny;
 
 typedef struct {
     size_t calls, stop_at; /* stop_at 0: never */
+    size_t stop_writing;   /* at that report of a write; 0: never */
     uint64_t last, total;
     size_t warnings;
     char text[512];
@@ -42,9 +43,11 @@ typedef struct {
 
 static bool on_progress(void *user, const fds_progress *p) {
     watch *w = user;
+    assert_true(p->done <= p->total);
+    if (strcmp(p->stage, "write") == 0) /* a checkpoint, or the finished explainer */
+        return w->stop_writing && --w->stop_writing == 0;
     assert_string_equal(p->stage, "explainer");
     assert_string_equal(p->unit, "steps");
-    assert_true(p->done <= p->total);
     w->last = p->done;
     w->total = p->total;
     return ++w->calls == w->stop_at;
@@ -445,6 +448,32 @@ static void a_quick_training_leaves_no_checkpoint(void **state) {
     toy_free(&t);
 }
 
+/* The checkpoint before stays, and training goes on from it. */
+static void interrupted_while_a_checkpoint_is_written_it_ends_with_the_same_bits(void **state) {
+    (void)state;
+    toy t;
+    fds__explainer_params params = quick;
+    fds_error err;
+    toy_make(&t, &small);
+    params.network = "mlp";
+    watch whole = {0};
+    train_well(&t, &params, &whole, "whole");
+    learn_checkpoint_s = 0;
+    for (size_t at = 1; at < 6; at++) {
+        watch stopped = {.stop_writing = at}, again = {0};
+        expect_ok(fds__learn_forget(scratch, &err), &err);
+        assert_int_equal(train(&t, &params, &stopped, NULL, NULL, &err), FDS_ERR_CANCELLED);
+        assert_int_equal(stopped.stop_writing, 0);
+        train_well(&t, &params, &again, "again");
+        same_files("again");
+        assert_int_equal(again.warnings, 0);
+        assert_true(again.calls <= whole.calls);
+    }
+    expect_ok(fds__learn_forget(scratch, &err), &err);
+    learn_checkpoint_s = 2;
+    toy_free(&t);
+}
+
 /* ---- checkpoints that cannot be used ---- */
 
 static void leave_checkpoint(const toy *t, const fds__explainer_params *params) {
@@ -655,6 +684,7 @@ int main(void) {
         IN_SCRATCH(warming_up_changes_the_features_and_counts_as_steps),
         IN_SCRATCH(training_starts_from_the_features_of_a_file),
         IN_SCRATCH(every_network_goes_on_to_the_same_bits),
+        IN_SCRATCH(interrupted_while_a_checkpoint_is_written_it_ends_with_the_same_bits),
         IN_SCRATCH(a_quick_training_leaves_no_checkpoint),
         IN_SCRATCH(damaged_checkpoints_are_told_and_not_used),
         IN_SCRATCH(a_checkpoint_of_another_training_is_not_used),
