@@ -98,8 +98,10 @@ static fds_status pay_run(const job *j, const char *dir, fds_error *err) {
     if (status == FDS_OK)
         status = copies_clusters(j->train, j->part_of, &text, err);
     if (status == FDS_OK)
-        status = fds__run_join(run, &(fds__blob){"these clusters", (uint8_t *)text.data, text.used},
-                               err);
+        status = fds__run_join(
+            run,
+            &(fds__blob){.path = "these clusters", .data = (uint8_t *)text.data, .size = text.used},
+            err);
     if (status == FDS_OK)
         status = ask(j, run, true, err);
     fds__free(text.data);

@@ -120,7 +120,7 @@ fds_status fds__clusters_apply(const char *path, fds_dataset *ds, fds_error *err
         return fds__fail(err, FDS_ERR_USAGE, "`cluster`: %s names no providers", ds->source);
     TRY(NEW(first_of, ds->providers, err));
     TRY(fds__file_read(path, FDS__MAX_CLUSTERS, &data, &size, err));
-    const fds__blob file = {path, data, size};
+    const fds__blob file = {.path = path, .data = data, .size = size};
     TRY(fds__clusters_parse(&file, ds->source, ds->provider_names, ds->providers, first_of, err));
     return fds__clusters_join(ds, first_of, err);
 }

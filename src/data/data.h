@@ -63,6 +63,7 @@ typedef struct fds__blob {
     const char *path;
     uint8_t *data;
     size_t size;
+    bool is_given; /* a reader may keep data (fds__alloc), and then sets it to NULL */
 } fds__blob;
 
 /* Names in order. */
@@ -123,6 +124,10 @@ fds_status fds__dataset_create(size_t count, fds_shape shape, const uint8_t *byt
                                const char *const *class_names, fds_dataset **out, fds_error *err);
 
 /* ---- dataset.c ---- */
+
+/* The file's bytes from start on, which then are the caller's instead of memory that is freed; NULL where
+ * the file is not given. */
+void *fds__blob_keep(fds__blob *file, size_t start, void *instead);
 
 /* A dataset of count samples, all zero; the caller fills it in and finishes it. */
 fds_status fds__dataset_new(const char *source, size_t count, fds_shape shape, bool is_bytes,
@@ -364,20 +369,20 @@ fds_status fds__problem_result(const fds_problem *problem, const char *method, s
 
 /* ---- readers: bytes in memory to a dataset not yet finished ---- */
 
-fds_status fds__idx_parse(const fds__blob *images, const fds__blob *labels, fds_dataset **out,
+fds_status fds__idx_parse(fds__blob *images, const fds__blob *labels, fds_dataset **out,
                           fds_error *err);
 fds_status fds__cifar_parse(const fds__blob *batches, size_t count, fds_dataset **out,
                             fds_error *err);
-fds_status fds__npy_parse(const fds__blob *values, const fds__blob *labels, fds_dataset **out,
+fds_status fds__npy_parse(fds__blob *values, const fds__blob *labels, fds_dataset **out,
                           fds_error *err);
 /* The same with targets of a regression instead of labels. */
-fds_status fds__npy_parse_targets(const fds__blob *values, const fds__blob *targets,
-                                  fds_dataset **out, fds_error *err);
+fds_status fds__npy_parse_targets(fds__blob *values, const fds__blob *targets, fds_dataset **out,
+                                  fds_error *err);
 /* One or two tables (training, test), which share the numbers of classes and providers; out[count]
  * is NULL before. Splits the bytes in place. */
 fds_status fds__csv_parse(fds__blob *tables, size_t count, const fds__data_options *options,
                           const fds_events *events, fds_dataset **out, fds_error *err);
-fds_status fds__npy_values(const fds__blob *values, fds_dataset **out, fds_error *err);
+fds_status fds__npy_values(fds__blob *values, fds_dataset **out, fds_error *err);
 /* Numbers of any shape, in row-major order; the caller fds__frees *out. */
 fds_status fds__npy_doubles(const fds__blob *file, size_t dims[4], unsigned *rank, double **out,
                             fds_error *err);

@@ -53,6 +53,16 @@ fds_status fds__dataset_new(const char *source, size_t count, fds_shape shape, b
     return FDS_OK;
 }
 
+void *fds__blob_keep(fds__blob *file, size_t start, void *instead) {
+    uint8_t *data = file->data;
+    if (!file->is_given)
+        return NULL;
+    memmove(data, data + start, file->size - start);
+    fds__free(instead);
+    file->data = NULL;
+    return data;
+}
+
 void fds_dataset_free(fds_dataset *ds) {
     if (!ds)
         return;

@@ -30,7 +30,7 @@ static fds_status check_header(const fds__blob *file, uint32_t magic, size_t hea
     return FDS_OK;
 }
 
-fds_status fds__idx_parse(const fds__blob *images, const fds__blob *labels, fds_dataset **out,
+fds_status fds__idx_parse(fds__blob *images, const fds__blob *labels, fds_dataset **out,
                           fds_error *err) {
     TRY(check_header(images, IMAGES_MAGIC, IMAGES_START, "images", err));
     TRY(check_header(labels, LABELS_MAGIC, LABELS_START, "labels", err));
@@ -51,7 +51,11 @@ fds_status fds__idx_parse(const fds__blob *images, const fds__blob *labels, fds_
         return fds__fail(err, FDS_ERR_SHAPE, "%s has %u images, but %s has %u labels", images->path,
                          count, labels->path, label_count);
     TRY(fds__dataset_new(images->path, count, (fds_shape){1, rows, columns}, true, out, err));
-    memcpy((*out)->bytes, images->data + IMAGES_START, size);
+    uint8_t *kept = fds__blob_keep(images, IMAGES_START, (*out)->bytes);
+    if (kept)
+        (*out)->bytes = kept;
+    else
+        memcpy((*out)->bytes, images->data + IMAGES_START, size);
     for (size_t i = 0; i < count; i++)
         (*out)->labels[i] = labels->data[LABELS_START + i];
     return FDS_OK;

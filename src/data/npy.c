@@ -277,6 +277,18 @@ static fds_status find_layout(const fds__blob *file, const npy_array *a, layout 
     return FDS_OK;
 }
 
+/* Whether the file has the values in the order and form of a dataset. */
+static bool is_as_kept(const npy_array *a, const layout *l) {
+    static const uint16_t one = 1;
+    bool is_big_endian = *(const uint8_t *)&one == 0;
+    size_t apart = 1;
+    for (int k = 2; k >= 0; apart *= l->size[k--])
+        if (l->size[k] > 1 && l->stride[k] != apart)
+            return false;
+    return (a->dims[0] < 2 || a->strides[0] == apart) &&
+           (a->item_size == 1 || (a->item_size == 4 && a->big_endian == is_big_endian));
+}
+
 static void copy_values(const npy_array *a, const layout *l, fds_dataset *ds) {
     size_t out = 0;
     for (size_t n = 0; n < ds->count; n++)
@@ -306,7 +318,7 @@ static fds_status copy_labels(const fds__blob *file, const npy_array *a, fds_dat
     return FDS_OK;
 }
 
-static fds_status make_values(const fds__blob *file, const npy_array *x, fds_dataset **out,
+static fds_status make_values(fds__blob *file, const npy_array *x, fds_dataset **out,
                               fds_error *err) {
     layout l;
     bool is_bytes = x->kind == 'u' && x->item_size == 1;
@@ -317,11 +329,21 @@ static fds_status make_values(const fds__blob *file, const npy_array *x, fds_dat
     TRY(find_layout(file, x, &l, err));
     fds_shape shape = {(uint32_t)l.size[0], (uint32_t)l.size[1], (uint32_t)l.size[2]};
     TRY(fds__dataset_new(file->path, x->dims[0], shape, is_bytes, out, err));
-    copy_values(x, &l, *out);
+    fds_dataset *ds = *out;
+    void *kept = NULL;
+    if (is_as_kept(x, &l))
+        kept = fds__blob_keep(file, (size_t)(x->items - file->data),
+                              is_bytes ? (void *)ds->bytes : ds->floats);
+    if (!kept)
+        copy_values(x, &l, ds);
+    else if (is_bytes)
+        ds->bytes = kept;
+    else
+        ds->floats = kept;
     return FDS_OK;
 }
 
-fds_status fds__npy_values(const fds__blob *values, fds_dataset **out, fds_error *err) {
+fds_status fds__npy_values(fds__blob *values, fds_dataset **out, fds_error *err) {
     npy_array x;
     TRY(parse_array(values, &x, err));
     return make_values(values, &x, out, err);
@@ -356,7 +378,7 @@ static fds_status copy_targets(const npy_array *a, fds_dataset *ds, fds_error *e
     return fds_dataset_set_targets(ds, targets, err);
 }
 
-static fds_status parse_pair(const fds__blob *values, const fds__blob *labels, bool is_regression,
+static fds_status parse_pair(fds__blob *values, const fds__blob *labels, bool is_regression,
                              fds_dataset **out, fds_error *err) {
     npy_array x, y;
     TRY(parse_array(values, &x, err));
@@ -379,13 +401,13 @@ static fds_status parse_pair(const fds__blob *values, const fds__blob *labels, b
     return status;
 }
 
-fds_status fds__npy_parse(const fds__blob *values, const fds__blob *labels, fds_dataset **out,
+fds_status fds__npy_parse(fds__blob *values, const fds__blob *labels, fds_dataset **out,
                           fds_error *err) {
     return parse_pair(values, labels, false, out, err);
 }
 
-fds_status fds__npy_parse_targets(const fds__blob *values, const fds__blob *targets,
-                                  fds_dataset **out, fds_error *err) {
+fds_status fds__npy_parse_targets(fds__blob *values, const fds__blob *targets, fds_dataset **out,
+                                  fds_error *err) {
     return parse_pair(values, targets, true, out, err);
 }
 

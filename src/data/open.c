@@ -16,8 +16,8 @@
 #include <fnmatch.h>
 #include <string.h>
 
-typedef fds_status (*pair_parser)(const fds__blob *values, const fds__blob *labels,
-                                  fds_dataset **out, fds_error *err);
+typedef fds_status (*pair_parser)(fds__blob *values, const fds__blob *labels, fds_dataset **out,
+                                  fds_error *err);
 
 typedef struct {
     const fds__data_options *options;
@@ -36,7 +36,7 @@ static fds_status read_blob(const source *s, const char *path, fds__blob *blob, 
 
 static fds_status read_pair(const source *s, pair_parser parse, const char *values_path,
                             const char *labels_path, fds_dataset **out, fds_error *err) {
-    fds__blob values = {0}, labels = {0};
+    fds__blob values = {.is_given = true}, labels = {0};
     fds_status status = read_blob(s, values_path, &values, err);
     if (status == FDS_OK)
         status = read_blob(s, labels_path, &labels, err);
@@ -275,7 +275,7 @@ static fds_status find_labels(const source *s, const char *path, char labels[FDS
     return FDS_OK;
 }
 
-static fds_status open_pair(source *s, const fds__blob *values, pair_parser parse, fds_error *err) {
+static fds_status open_pair(source *s, fds__blob *values, pair_parser parse, fds_error *err) {
     char labels_path[FDS__PATH_MAX];
     fds__blob labels = {0};
     TRY(find_labels(s, values->path, labels_path, err));
@@ -286,7 +286,7 @@ static fds_status open_pair(source *s, const fds__blob *values, pair_parser pars
 }
 
 /* A file that is not CSV. */
-static fds_status open_binary(source *s, const fds__blob *file, fds_error *err) {
+static fds_status open_binary(source *s, fds__blob *file, fds_error *err) {
     bool is_npy = file->size >= 6 && memcmp(file->data, "\x93NUMPY", 6) == 0;
     bool is_idx = file->size >= 4 && memcmp(file->data, "\0\0\x08\x03", 4) == 0;
     if (!is_npy && !is_idx && !ends_in(file->path, ".bin"))
@@ -305,7 +305,7 @@ static fds_status open_file(source *s, const char *path, fds_error *err) {
         TRY(check_options(s, path, KIND_CSV, err));
         return read_tables(s, path, NULL, err);
     }
-    fds__blob file = {0};
+    fds__blob file = {.is_given = true};
     TRY(read_blob(s, path, &file, err));
     fds_status status = open_binary(s, &file, err);
     fds__free(file.data);

@@ -29,8 +29,8 @@ static fds_status read_sheet(const fds__blob *file, const fds__preparation *p,
     return id ? fds__names_copy(id->texts.items, s->rows, &(*out)->sample_names, err) : FDS_OK;
 }
 
-static fds_status read_rows(const fds__blob *file, const fds__preparation *p,
-                            const fds_events *events, fds_dataset **out, fds_error *err) {
+static fds_status read_rows(fds__blob *file, const fds__preparation *p, const fds_events *events,
+                            fds_dataset **out, fds_error *err) {
     sheet s = {0};
     if (file->size >= 6 && memcmp(file->data, "\x93NUMPY", 6) == 0)
         return fds__npy_values(file, out, err);
@@ -66,7 +66,7 @@ static fds_status finish(fds_status status, const char *path, fds_shape shape, u
 fds_status fds__data_rows(const char *path, const fds__preparation *p, fds_shape shape,
                           uint32_t classes, const fds_events *events, fds_dataset **out,
                           fds_error *err) {
-    fds__blob file = {.path = strcmp(path, "-") == 0 ? "standard input" : path};
+    fds__blob file = {.path = strcmp(path, "-") == 0 ? "standard input" : path, .is_given = true};
     TRY(fds__file_read_gz(path, FDS__MAX_FILE, events, &file.data, &file.size, err));
     *out = NULL;
     fds_status status = read_rows(&file, p, events, out, err);

@@ -150,7 +150,7 @@ static fds_status join_clusters(fds_run *run, const char *path, fds_error *err) 
     OWNED uint8_t *data = NULL;
     size_t size;
     TRY(fds__file_read(path, FDS__MAX_CLUSTERS, &data, &size, err));
-    return fds__run_join(run, &(fds__blob){path, data, size}, err);
+    return fds__run_join(run, &(fds__blob){.path = path, .data = data, .size = size}, err);
 }
 
 fds_status fds_run_open(const char *dir, const fds_params *params, fds_run **out, fds_error *err) {

@@ -312,7 +312,7 @@ static fds_status read_line(sheet_reading *s, fds_error *err) {
 static fds_status read_lines(sheet_reading *s, const fds__blob *file, fds__field *fields,
                              fds_error *err) {
     OWNED uint8_t *copy = fds__alloc(file->size + 1);
-    const fds__blob second = {file->path, copy, file->size};
+    const fds__blob second = {.path = file->path, .data = copy, .size = file->size};
     fds__scanner scan;
     if (!copy)
         return fds__fail_nomem(err, file->size + 1);

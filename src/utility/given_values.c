@@ -436,7 +436,7 @@ fds_status fds_shapley_utilities(const fds_params *params, const fds_events *eve
     size_t size;
     TRY(check(params, err));
     TRY(fds__file_read_gz(params->utilities, MAX_FILE, events, &data, &size, err));
-    const fds__blob file = {params->utilities, data, size};
+    const fds__blob file = {.path = params->utilities, .data = data, .size = size};
     fds_status status = make_result(&j, &file, out, err);
     fds__given_free(&j.file);
     fds_groups_free(j.groups);

@@ -71,7 +71,7 @@ static fds_status take(const service *s, const fds_dataset *probs, fds_error *er
     return FDS_OK;
 }
 
-static fds_status read_npy(const service *s, const fds__blob *file, fds_error *err) {
+static fds_status read_npy(const service *s, fds__blob *file, fds_error *err) {
     fds_dataset *probs = NULL;
     fds_status status = fds__npy_values(file, &probs, err);
     if (status == FDS_OK)
@@ -231,7 +231,7 @@ static fds_status read_csv(service *s, const fds__blob *file, fds_error *err) {
 
 /* ---- both ---- */
 
-fds_status fds__service_parse(const fds__blob *file, const fds__service_form *form, double *out,
+fds_status fds__service_parse(fds__blob *file, const fds__service_form *form, double *out,
                               fds_error *err) {
     service s = {.path = file->path, .form = *form, .out = out};
     bool is_npy = file->size >= 6 && memcmp(file->data, "\x93NUMPY", 6) == 0;

@@ -466,7 +466,7 @@ typedef struct fds__service_form {
 fds_status fds__service_load(const char *path, const fds__service_form *form, double *out,
                              fds_error *err);
 /* The same of a file in memory, whose bytes are split in place. */
-fds_status fds__service_parse(const fds__blob *file, const fds__service_form *form, double *out,
+fds_status fds__service_parse(fds__blob *file, const fds__service_form *form, double *out,
                               fds_error *err);
 /* Reads the parameter "service_probs" to out->service, which the caller frees. */
 fds_status fds__service_read(const fds_problem *problem, const fds_params *params, fds__labels *out,

@@ -133,7 +133,7 @@ static void sizes_that_overflow_are_refused(void **state) {
     uint8_t images[16], labels[8];
     put_u32(put_u32(put_u32(put_u32(images, 0x803), 0x80000000u), 0x80000000u), 4);
     put_u32(put_u32(labels, 0x801), 0);
-    fds__blob x = {"x", images, sizeof images}, y = {"y", labels, sizeof labels};
+    fds__blob x = {"x", images, sizeof images, false}, y = {"y", labels, sizeof labels, false};
     fds_dataset *ds = NULL;
     fds_error err = {0};
     assert_int_equal(fds__idx_parse(&x, &y, &ds, &err), FDS_ERR_FORMAT);

@@ -71,13 +71,15 @@ static fds_status close_dataset(fds_status status, fds_dataset **ds, fds_error *
 static uint8_t good_images[16 + 60], good_labels[8 + 5];
 
 static fds_status parse_images(uint8_t *data, size_t size, fds_error *err) {
-    fds__blob x = {"images", data, size}, y = {"labels", good_labels, sizeof good_labels};
+    fds__blob x = {"images", data, size, false},
+              y = {"labels", good_labels, sizeof good_labels, false};
     fds_dataset *ds = NULL;
     return close_dataset(fds__idx_parse(&x, &y, &ds, err), &ds, err);
 }
 
 static fds_status parse_labels(uint8_t *data, size_t size, fds_error *err) {
-    fds__blob x = {"images", good_images, sizeof good_images}, y = {"labels", data, size};
+    fds__blob x = {"images", good_images, sizeof good_images, false},
+              y = {"labels", data, size, false};
     fds_dataset *ds = NULL;
     return close_dataset(fds__idx_parse(&x, &y, &ds, err), &ds, err);
 }
@@ -133,7 +135,7 @@ static void gzip(void **state) {
 /* ---- CIFAR-10 ---- */
 
 static fds_status parse_cifar(uint8_t *data, size_t size, fds_error *err) {
-    fds__blob batch = {"batch", data, size};
+    fds__blob batch = {"batch", data, size, false};
     fds_dataset *ds = NULL;
     return close_dataset(fds__cifar_parse(&batch, 1, &ds, err), &ds, err);
 }
@@ -154,7 +156,8 @@ static char npy_labels[512];
 static size_t npy_labels_size;
 
 static fds_status parse_npy(uint8_t *data, size_t size, fds_error *err) {
-    fds__blob x = {"x", data, size}, y = {"y", (uint8_t *)npy_labels, npy_labels_size};
+    fds__blob x = {"x", data, size, false},
+              y = {"y", (uint8_t *)npy_labels, npy_labels_size, false};
     fds_dataset *ds = NULL;
     return close_dataset(fds__npy_parse(&x, &y, &ds, err), &ds, err);
 }
@@ -162,7 +165,7 @@ static fds_status parse_npy(uint8_t *data, size_t size, fds_error *err) {
 static fds_status parse_npy_labels(uint8_t *data, size_t size, fds_error *err) {
     size_t values_size;
     uint8_t *values = (uint8_t *)scratch_read(kept_path("npy/nchw_u1.npy"), &values_size);
-    fds__blob x = {"x", values, values_size}, y = {"y", data, size};
+    fds__blob x = {"x", values, values_size, false}, y = {"y", data, size, false};
     fds_dataset *ds = NULL;
     fds_status status = close_dataset(fds__npy_parse(&x, &y, &ds, err), &ds, err);
     free(values);
@@ -208,7 +211,7 @@ static void npy(void **state) {
 /* ---- CSV ---- */
 
 static fds_status parse_csv(uint8_t *data, size_t size, fds_error *err) {
-    fds__blob table = {"table", data, size};
+    fds__blob table = {"table", data, size, false};
     fds_dataset *ds = NULL;
     return close_dataset(fds__csv_parse(&table, 1, NULL, NULL, &ds, err), &ds, err);
 }
@@ -234,7 +237,7 @@ static void csv(void **state) {
 /* ---- pictures ---- */
 
 static fds_status parse_picture(uint8_t *data, size_t size, fds_error *err) {
-    fds__blob file = {"picture", data, size};
+    fds__blob file = {"picture", data, size, false};
     fds__picture picture = {0};
     fds_status status = fds__picture_decode(&file, &picture, err);
     assert_int_equal(picture.pixels != NULL, status == FDS_OK);

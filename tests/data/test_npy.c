@@ -226,8 +226,8 @@ static void headers_are_read_strictly(void **state) {
         memcpy(x + 10, headers[h].text, length);
         y[8] = sizeof labels - 1;
         memcpy(y + 10, labels, sizeof labels - 1);
-        fds__blob values = {"x", x, 10 + length + 6},
-                  answers = {"y", y, 10 + sizeof labels - 1 + 2};
+        fds__blob values = {"x", x, 10 + length + 6, false},
+                  answers = {"y", y, 10 + sizeof labels - 1 + 2, false};
         fds_error err = {0};
         fds_dataset *ds = NULL;
         fds_status status = fds__npy_parse(&values, &answers, &ds, &err);

@@ -303,7 +303,7 @@ static void a_png_that_lies_about_its_size_is_refused(void **state) {
                 crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
         }
         put_u32(data + 29, ~crc);
-        fds__blob file = {"lie.png", data, size};
+        fds__blob file = {"lie.png", data, size, false};
         fds__picture p;
         fds_error err = {0};
         assert_int_not_equal(fds__picture_decode(&file, &p, &err), FDS_OK);
