@@ -77,8 +77,9 @@ define folder
 $(if $(ROOMS),,ninja -C $1)
 endef
 
-# The tests of ROOMS, as in ROOMS='base|utility/table', or all.
-chosen = $(if $(ROOMS),$$(meson test -C $1 --list | grep -E '^($(ROOMS))(/|$$)'))
+# The tests of ROOMS, as in ROOMS='base|utility/table', or all; without those of EXCEPT.
+chosen = $(if $(ROOMS)$(EXCEPT),$$(meson test -C $1 --list | grep -E '^($(or $(ROOMS),[a-z0-9_]+))(/|$$)' \
+    | grep -vE '^($(or $(EXCEPT),-))(/|$$)'))
 
 all:
 	$(call folder,build)

@@ -1,15 +1,17 @@
 #!/usr/bin/python3
 """How soon long commands hear Ctrl-C: a table of docs/scale.md.
 
-Usage: bench/cancel.py BUILD_FOLDER [--times 6] [--seed 0] [--only WORD]
+Usage: bench/cancel.py BUILD_FOLDER [--times 6] [--seed 0] [--only WORD] [--disk MB]
 
 Each command is started and interrupted after a random time, up to about what it takes, as often as --times; what an
 interruption leaves is kept, so that a fit goes on and is interrupted in all of its stages. A command that ended first
 starts again from nothing. Printed: how often it was interrupted, and how long after the signal the process had ended,
-median and greatest, with the stage of that one as its last line names it. Needs fetched mnist. Prints Markdown.
+median and greatest, with the stage of that one as its last line names it. --disk: the disk of the temporary folder
+takes at most so many megabytes per second from the commands (Linux, as root). Needs fetched mnist. Prints Markdown.
 """
 import argparse
 import os
+import pathlib
 import random
 import shutil
 import signal
@@ -35,6 +37,21 @@ COMMANDS = [  # name, options, seconds within which it is interrupted
     ("value, tmc, 100 players", ["value", "mnist", "--players", "100", "--method", "tmc", "-o", "v.csv"], 10),
     ("estimate, 30,000 players", ["fit", "mnist", "--players", "30000", "--coalitions", "60000", "--estimate"], 5),
 ]
+
+
+def slow_disk(megabytes):
+    """Puts this process, and so its children, into a control group that writes no faster."""
+    number = os.stat(tempfile.gettempdir()).st_dev
+    disk, speed = f"{os.major(number)}:{os.minor(number)}", int(megabytes * 1e6)
+    groups = pathlib.Path("/sys/fs/cgroup")
+    if (groups / "blkio").is_dir():
+        group, name, limit = groups / "blkio/fds-bench", "blkio.throttle.write_bps_device", f"{disk} {speed}"
+    else:
+        (groups / "cgroup.subtree_control").write_text("+io")
+        group, name, limit = groups / "fds-bench", "io.max", f"{disk} wbps={speed}"
+    group.mkdir(exist_ok=True)
+    (group / name).write_text(limit)
+    (group / "cgroup.procs").write_text(str(os.getpid()))
 
 
 def interrupt(command, folder, after_s):
@@ -63,7 +80,10 @@ def main():
     parser.add_argument("--times", type=int, default=6)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="commands whose name contains this word")
+    parser.add_argument("--disk", type=float, help="megabytes per second that may be written")
     a = parser.parse_args()
+    if a.disk:
+        slow_disk(a.disk)
     fds = os.path.abspath(os.path.join(a.build, "cli/fds"))
     draw = random.Random(a.seed)
     print("| command | interrupted | ended after, median | greatest | which said |\n| --- | --- | --- | --- | --- |")
