@@ -15,7 +15,7 @@ Exponents are fitted by least squares on logarithms, where no number is below 0.
 neighbours grow as M n ~ n^2 at most, sub-models as M n ~ n^2, and conjugate gradients as pairs * n ~ n^2 for each
 iteration. Correlations are those of the values of each test sample with the exact ones of knn:K, averaged over the
 samples, and coverage is the share of exact values within 1.96 standard errors: of all, and of the largest 1 % of each
-sample. --before names an fds of version 0.1, which then computes the same, without these. Prints Markdown.
+sample. --before names an fds of version 0.1, which then computes the same. Prints Markdown.
 """
 import argparse
 import math
@@ -78,9 +78,9 @@ def measure(program, a, utility, players, is_old):
     compare says."""
     count = a.coalitions or int(a.per_player * players) // 2 * 2
     with tempfile.TemporaryDirectory() as work:
-        common = [program, "value", a.data, "--players", str(players), "--test", str(a.test), "--threads", "1"]
+        common = ["value", a.data, "--players", str(players), "--test", str(a.test), "--threads", "1"]
         model = ["--model", a.model] if utility.startswith("retrain") else []
-        command = [*common, *model, "--coalitions", str(count), "--value" if is_old else "--utility", utility,
+        command = [program, *common, *model, "--coalitions", str(count), "--value" if is_old else "--utility", utility,
                    "--target", "true", "--table", os.path.join(work, "table"), "--quiet", *a.options.split()]
         out = os.path.join(work, "values.npy")
         read, _, _ = run([*command, "--dry-run" if is_old else "--estimate"])
@@ -88,9 +88,9 @@ def measure(program, a, utility, players, is_old):
         second, _, _ = run([*command, "-o", out])
         filling = max(first - second, 0)
         found = "", "", ""
-        if utility.startswith("knn:") and not is_old:
+        if utility.startswith("knn:"):
             exact = os.path.join(work, "exact.npy")
-            run([*common, "--method", utility, "--per-sample", "--target", "true", "-o", exact, "--quiet"])
+            run([os.path.join(a.build, "cli/fds"), *common, "--method", utility, "--per-sample", "--target", "true", "-o", exact, "--quiet"])
             found = compare(out, exact)
     return count, (read, filling, second - read), peaks(seen, (read, read + filling, math.inf)), peak, found
 
