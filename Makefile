@@ -248,6 +248,7 @@ bench-scale:
 	$(call folder,build-bench)
 	@bench/scale.py build-bench --model logistic
 	@bench/planner.py build-bench
+	@bench/columns.py build-bench
 	@bench/answers.py build-bench
 	@bench/cancel.py build-bench
 
