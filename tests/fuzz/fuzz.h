@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A copy of exactly size bytes and the NUL that every file read has after it. */
 static inline fds__blob fuzz_blob(const char *name, const uint8_t *data, size_t size) {
-    fds__blob blob = {name, malloc(size + 1), size};
+    fds__blob blob = {.path = name, .data = malloc(size + 1), .size = size, .is_given = true};
     if (!blob.data)
         abort();
     if (size)

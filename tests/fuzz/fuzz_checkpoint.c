@@ -92,7 +92,7 @@ static void use(const char *path, const char *text, const learn_checkpoint *c) {
     fuzz_ok(learn_weights_take(&best, net, &err), &err);
     if (learn_checkpoint_restore(path, c, net, c->is_warm_up ? NULL : &best, &err) == FDS_OK) {
         const learn_state state = {text, c->is_warm_up, c->epoch, net, &best, c->metrics};
-        fuzz_ok(learn_checkpoint_write(path, &state, &err), &err);
+        fuzz_ok(learn_checkpoint_write(path, &state, NULL, &err), &err);
         fuzz_ok(learn_checkpoint_read(path, text, &again, &err), &err);
         if (again.epoch != c->epoch || again.steps != c->steps ||
             again.is_warm_up != c->is_warm_up ||

@@ -33,7 +33,7 @@ static void use_explainer(fds__explainer *explainer) {
     fds__explainer *again = NULL;
     fds_error err;
     fuzz_ok(fds__explainer_run(explainer, x, 1, NULL, values, &err), &err);
-    fuzz_ok(fds__explainer_save(explainer, path, &err), &err);
+    fuzz_ok(fds__explainer_save(explainer, path, NULL, &err), &err);
     fuzz_ok(load(path, &again, &err), &err);
     fuzz_ok(fds__explainer_run(again, x, 1, NULL, values_again, &err), &err);
     if (memcmp(values, values_again, sizeof values) != 0)

@@ -53,7 +53,7 @@ static inline fds__blob fuzz_read(const char *path) {
     FILE *file = fopen(path, "rb");
     if (!file || fseek(file, 0, SEEK_END) != 0)
         abort();
-    fds__blob blob = {path, NULL, (size_t)ftell(file)};
+    fds__blob blob = {.path = path, .size = (size_t)ftell(file)};
     rewind(file);
     blob.data = calloc(blob.size + 1, 1);
     if (!blob.data || fread(blob.data, 1, blob.size, file) != blob.size)
