@@ -316,6 +316,7 @@ static fds_status sync_segments(fds_table *table, bool *is_disk_full, fds_error 
         status = status == FDS_OK ? synced : status;
     }
     table->unsynced = table->unsynced_end = 0;
+    table->unsynced_bytes = 0;
     table->synced_s = fds__now_s();
     return status;
 }
@@ -325,6 +326,11 @@ fds_status fds__table_sync(fds_table *table, fds_error *err) {
     return table->unsynced_end ? sync_segments(table, &is_disk_full, err) : FDS_OK;
 }
 
+static bool is_sync_due(const fds_table *table) {
+    return table->unsynced_bytes >= FDS__SYNC_BYTES ||
+           fds__now_s() - table->synced_s >= table->sync_every_s;
+}
+
 static fds_status fill(fds_table *table, const fds_plan *plan, const work_list *list,
                        unsigned workers, bool is_synced, const fds_events *events, fds_error *err) {
     bool is_disk_full = false;
@@ -332,7 +338,8 @@ static fds_status fill(fds_table *table, const fds_plan *plan, const work_list *
     TRY(fds__table_reserve(table, list->end, err));
     TRY(fds__slot_map_reserve(&table->index, table->index.count + list->count, err));
     fds_status status = run_tasks(&f, list->count, workers, events, &is_disk_full, err);
-    if (is_synced || fds__now_s() - table->synced_s >= table->sync_every_s) {
+    table->unsynced_bytes += list->count * table->layout.record_size;
+    if (is_synced || is_sync_due(table)) {
         fds_status synced = sync_segments(table, &is_disk_full, status == FDS_OK ? err : NULL);
         status = status == FDS_OK ? synced : status;
     }

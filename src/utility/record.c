@@ -164,8 +164,6 @@ fds_status fds__record_repair(fds__file *file, const fds__record_form *form,
 
 /* ---- writing ---- */
 
-enum { SYNC_BYTES = 2 << 20 }; /* at most: a signal is heard only after a sync */
-
 fds_status fds__record_writers_create(unsigned count, size_t record_size, size_t values,
                                       fds__record_writer **out, fds_error *err) {
     TRY(NEW(*out, count, err));
@@ -211,7 +209,7 @@ fds_status fds__record_writer_put(fds__record_writer *writer, size_t record_size
     TRY(fds__file_write_at(&writer->file, writer->record, record_size, offset, err));
     *is_written = true;
     writer->unsynced += record_size;
-    if (fds__now_s() - writer->synced_s < sync_s && writer->unsynced < SYNC_BYTES)
+    if (fds__now_s() - writer->synced_s < sync_s && writer->unsynced < FDS__SYNC_BYTES)
         return FDS_OK;
     TRY(fds__file_sync(&writer->file, err));
     writer->synced_s = fds__now_s();

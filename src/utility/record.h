@@ -74,6 +74,9 @@ fds_status fds__record_begin(fds__file *file, const fds__record_form *form, fds_
 fds_status fds__record_repair(fds__file *file, const fds__record_form *form,
                               const fds_events *events, fds_error *err);
 
+/* Written at most between two syncs: a signal is heard only after one. */
+enum { FDS__SYNC_BYTES = 2 << 20 };
+
 /* A worker's file, and its scratch for a record and for answers. */
 typedef struct fds__record_writer {
     fds__file file;

@@ -91,6 +91,7 @@ struct fds_table {
     size_t filled_slots;             /* a multiple of 64 */
     uint32_t segments;               /* one more than the highest number of a file */
     uint32_t unsynced, unsynced_end; /* segments that may have to be synced; 0 to 0: none */
+    uint64_t unsynced_bytes;         /* at most, of records */
     double synced_s, sync_every_s;   /* when all were last synced; how often that is due */
     char dir[FDS__PATH_MAX];
 };
